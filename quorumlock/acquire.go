@@ -23,7 +23,7 @@ import (
 //   - If no majority answers, the outcome is unknown, and the caller sends the claim
 //     again or releases it. A try releases its grants, unless it was granted before.
 func (d *quorum) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := d.begin(ctx, c.Validate()); err != nil {
+	if err := d.beginOperation(ctx, c.Validate()); err != nil {
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
@@ -80,7 +80,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	}
 	if err := a.refusedForValue(votes); err != nil {
 		a.d.places.leave(a.claim.Token, a.claim.Name)
-		a.releaseOn(ctx, func(int) bool { return true }) // the places, too
+		a.releaseOnNodes(ctx, func(int) bool { return true }) // the places, too
 		return driver.Grant{}, err
 	}
 	if succeeded(votes)+count(votes, isRefusal) < a.d.majority || count(votes, isHeld) == 0 {
@@ -106,13 +106,13 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 	d := a.d
 	sent := d.now()
-	wish, now := a.claim, d.ticket()
-	wish.MinFence = uint64(max(sent.UnixMicro()+d.fenceLead.Load(), 1))
+	proposal, newTicket := a.claim, d.ticket()
+	proposal.MinFence = uint64(max(sent.UnixMicro()+d.fenceLead.Load(), 1))
 	votes := poll(ctx, d, pollRequest[driver.Grant]{
 		nodes: d.allNodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
-			c := wish
-			c.Ticket = a.place.ticket(i, now)
+			c := proposal
+			c.Ticket = a.place.ticket(i, newTicket)
 			return d.ask(ctx, i, c)
 		},
 		decided: func(votes grantVotes) bool {
@@ -195,9 +195,9 @@ func (a *attempt) handleLateGrant(i int, v vote[driver.Grant]) {
 	case void:
 		a.d.pending.release(i, a.lease())
 	case v.err != nil:
-	case callerWaits: // without this vote, so let it retry
+	case callerWaits: // its answer lacks this vote, so make it claim again
 		a.d.listeners.Notify(driver.Signal{Kind: driver.SignalRetry, Token: a.claim.Token})
-	case a.claim.Value == nil: // otherwise the node lacks the value, which a repair writes
+	case a.claim.Value == nil: // otherwise the node lacks the value, and a repair writes it
 		a.d.holdings.recordFence(a.lease(), i, v.value.Fence)
 	}
 }
@@ -220,18 +220,18 @@ func (a *attempt) beginWait(votes grantVotes) (missed bool) {
 // A node that refused has at most a place of the token in its queue. That place stays,
 // because the attempt may be a waiter's try.
 func (a *attempt) releaseGrants(ctx context.Context, votes grantVotes) {
-	a.releaseOn(ctx, func(i int) bool { return a.lateGrants[i] || mayHold(votes[i]) })
+	a.releaseOnNodes(ctx, func(i int) bool { return a.lateGrants[i] || mayHold(votes[i]) })
 }
 
-// releaseOn releases the token's grant or place on the nodes for which include returns
-// true. It locks a.mu while it calls include.
-func (a *attempt) releaseOn(ctx context.Context, include func(i int) bool) {
+// releaseOnNodes releases the token's grant or place on the nodes for which include
+// returns true. It locks a.mu while it calls include.
+func (a *attempt) releaseOnNodes(ctx context.Context, include func(i int) bool) {
 	a.mu.Lock()
 	a.void = true
 	nodes := slices.DeleteFunc(slices.Clone(a.d.allNodes), func(i int) bool { return !include(i) })
 	a.mu.Unlock()
 	a.forgetGrants(nodes)
-	a.d.free(ctx, a.lease(), nodes)
+	a.d.releaseFailedClaim(ctx, a.lease(), nodes)
 }
 
 // forgetGrants drops the grants of these nodes from the driver's records. It is called

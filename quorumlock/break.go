@@ -17,7 +17,7 @@ import (
 // Break closes the name on a majority of the nodes, unless the lease was ending by
 // itself. The other nodes may grant the name, but they are too few.
 func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	if err := d.begin(ctx, driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
+	if err := d.beginOperation(ctx, driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
 	}
 	defer d.work.Done()
@@ -95,14 +95,14 @@ func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (_ m
 		// A repaired node may have a higher fence for the same holder: the node's own
 		// time. The next holder has the same higher fence on a majority. It may have the
 		// wanted fence on a node that granted the earlier holder another fence.
-		agreed := 0
+		mostOnHigher := 0
 		for _, n := range higher {
-			agreed = max(agreed, n)
+			mostOnHigher = max(mostOnHigher, n)
 		}
 		switch {
-		case matches >= d.majority, agreed == 0, agreed+silent < d.majority:
+		case matches >= d.majority, mostOnHigher == 0, mostOnHigher+silent < d.majority:
 			return fences, true
-		case agreed < d.majority:
+		case mostOnHigher < d.majority:
 			sure = false
 		}
 	}

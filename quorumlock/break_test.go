@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A node may have granted the next lease with a fence that another node gave to the lease
-// before, but that was not that lease's final fence. A break of the ended lease by that
+// A node may have granted the next lease with a fence that another node had given to the
+// lease before it. If that was not the final fence of the earlier lease, a break by that
 // fence breaks no lease.
 func TestBreakSparesTheNextHolder(t *testing.T) {
 	const silent, none = -1, 0

@@ -16,10 +16,10 @@ func TestCloseWaitsForReleasesThatAreUnderWay(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, time.Millisecond)
 			x := mutex("jobs")
-			gets(t, d, x)
+			mustAcquire(t, d, x)
 			time.Sleep(time.Second) // the acquire has reached all nodes
 			lines[2].requestDelay.Store(int64(late))
-			releases(t, d, x)
+			mustRelease(t, d, x)
 			began := time.Now()
 			noError(t, d.Close())
 			if took := time.Since(began); took > time.Second {

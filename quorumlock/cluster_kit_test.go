@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// The steps that all tests share.
+// Helpers that the tests of several packages share.
 var noError, nightly, lease = basictest.NoError, basictest.Nightly, servertest.Lease
 
 // asDriver converts the driver of New to its concrete type.
@@ -31,10 +31,10 @@ var asDriver = servertest.As[*quorumlock.Driver]
 // A server is one node's backend: memory with a clock that may be skewed. It can lose its
 // data.
 type server struct {
-	mu     sync.Mutex
-	memory *memlock.Memory
-	skew   time.Duration
-	after  func() // called after each request, if not nil
+	mu           sync.Mutex
+	memory       *memlock.Memory
+	skew         time.Duration
+	afterRequest func() // called after each request, if not nil
 }
 
 func newServer(skew time.Duration) *server {
@@ -67,10 +67,10 @@ type line struct {
 	clock         func() time.Time    // the node's clock, if network is set
 	jitter        atomic.Int64        // the maximum of the random delay of each direction
 
-	mu      sync.Mutex // protects the fields below
-	stopped bool       // requests stay in socket until resume, even if their callers give up
-	socket  []func()   // handles the requests, in order
-	reset   string     // the next request of this kind returns an error, and arrives on resume
+	mu          sync.Mutex // protects the fields below
+	stopped     bool       // requests stay in socket until resume, even if their callers give up
+	socket      []func()   // handles the requests, in order
+	delayedKind string     // the next request of this kind returns an error, and arrives on resume
 }
 
 func (l *line) stop() {
@@ -96,18 +96,18 @@ var errReset = errors.New("connection reset by peer")
 func (l *line) delayNext(kind string) (arrive func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reset = kind
+	l.delayedKind = kind
 	return l.resume
 }
 
-// delayed keeps a request for later if delayNext chose it, and reports whether it did.
-func (l *line) delayed(kind string, handle func()) bool {
+// keepIfDelayed keeps a request if delayNext chose it, and reports whether it did.
+func (l *line) keepIfDelayed(kind string, handle func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reset != kind {
+	if l.delayedKind != kind {
 		return false
 	}
-	l.socket, l.reset = append(l.socket, handle), ""
+	l.socket, l.delayedKind = append(l.socket, handle), ""
 	return true
 }
 
@@ -222,8 +222,8 @@ func send[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		}
 	}
 	v, err := handle(ctx, l, f)
-	if l.s.after != nil {
-		l.s.after()
+	if l.s.afterRequest != nil {
+		l.s.afterRequest()
 	}
 	if l.silent.Load() {
 		<-ctx.Done()
@@ -248,7 +248,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	f := withEnd(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
-	if l.delayed("acquire", func() { _, _ = f() }) {
+	if l.keepIfDelayed("acquire", func() { _, _ = f() }) {
 		return driver.Grant{}, &driver.Error{Backend: "memory", Op: "acquire", Err: errReset}
 	}
 	return send(ctx, l, f)
@@ -267,7 +267,7 @@ func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	if x.HasEnd || x.Value != nil {
 		f = withEnd(ctx, l, f)
 	}
-	if l.delayed("release", func() { _, _ = f() }) {
+	if l.keepIfDelayed("release", func() { _, _ = f() }) {
 		return &driver.Error{Backend: "memory", Op: "release", Err: errReset}
 	}
 	_, err := send(ctx, l, f)
@@ -299,8 +299,8 @@ func (l *line) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 	}
 }
 
-// down makes these lines refuse all requests, or accept them again.
-func down(isDown bool, lines ...*line) {
+// setDown makes these lines refuse all requests, or accept them again.
+func setDown(isDown bool, lines ...*line) {
 	for _, l := range lines {
 		l.down.Store(isDown)
 	}
@@ -372,8 +372,8 @@ func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []i
 	return holders, waiters
 }
 
-// keepsNothing requires that no server has a holder or a waiter of the name.
-func (c cluster) keepsNothing(t testing.TB, name string) {
+// wantNothingKept requires that no server has a holder or a waiter of the name.
+func (c cluster) wantNothingKept(t testing.TB, name string) {
 	t.Helper()
 	if holders, waiters := c.countPerServer(t, name); sum(holders)+sum(waiters) != 0 {
 		t.Errorf("on the nodes: %d holders, %d waiters; want none", holders, waiters)
@@ -384,8 +384,8 @@ func mutex(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second}
 }
 
-// permit claims one permit of a pool.
-func permit(of int) driver.Claim {
+// permitOf claims one permit of a pool.
+func permitOf(of int) driver.Claim {
 	c := mutex("pool")
 	c.Weight, c.Limit = 1, of
 	return c
@@ -396,7 +396,7 @@ func queued(c driver.Claim) driver.Claim {
 	return c
 }
 
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+func mustAcquire(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -407,7 +407,7 @@ func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 	return g
 }
 
-func releases(t testing.TB, d driver.Driver, c driver.Claim) {
+func mustRelease(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -416,7 +416,7 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-func renewed(t testing.TB, d driver.Driver, claims ...driver.Claim) {
+func mustRenew(t testing.TB, d driver.Driver, claims ...driver.Claim) {
 	t.Helper()
 	var leases []driver.LeaseRef
 	for _, c := range claims {
@@ -426,7 +426,7 @@ func renewed(t testing.TB, d driver.Driver, claims ...driver.Claim) {
 	noError(t, errors.Join(append(answers, err)...))
 }
 
-func refused(t testing.TB, d driver.Driver, c driver.Claim) {
+func wantHeld(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -450,8 +450,8 @@ func (s *server) replace(lines ...*line) {
 	}
 }
 
-// forgets makes one node forget a lease or a place, and grant the name to the next.
-func (s *server) forgets(t testing.TB, c driver.Claim) {
+// forgetClaim makes one node forget a lease or a place, and grant the name to the next.
+func (s *server) forgetClaim(t testing.TB, c driver.Claim) {
 	t.Helper()
 	noError(t, s.memory.Driver().Release(context.Background(), lease(c)))
 }

@@ -10,9 +10,9 @@ import (
 
 // conclude turns the votes of a majority into a grant or an error. It makes the nodes
 // agree on a fence, counts permits, and writes the value. Each of these steps can take a
-// round trip or more, so each attempt's ctx may be too short. If the claim queues, and is
-// not forced, conclude therefore goes on after ctx has ended, and signals the result,
-// which the next attempt returns.
+// round trip or more, so the ctx of each attempt may end too early. If the claim queues,
+// and is not forced, conclude therefore goes on after ctx has ended, and signals the
+// result, which the next attempt returns.
 func (a *attempt) conclude(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	if grant, ok := a.concluded(votes); ok {
 		return grant, nil
@@ -44,7 +44,7 @@ func (a *attempt) conclude(ctx context.Context, votes grantVotes) (driver.Grant,
 	}
 }
 
-// concluded returns the grant if conclude has nothing to do for it.
+// concluded returns the grant if the nodes already agree, and no other step is needed.
 func (a *attempt) concluded(votes grantVotes) (driver.Grant, bool) {
 	grant, agreed := a.d.agreed(votes)
 	return grant, agreed && !a.claim.Force && !needsRecount(a.claim) && a.claim.Value == nil
@@ -54,12 +54,12 @@ func (a *attempt) concluded(votes grantVotes) (driver.Grant, bool) {
 // goroutine. It returns an error if ctx has ended, or the driver is closed.
 func (a *attempt) settleInBackground(ctx context.Context, votes grantVotes, onResult func(context.Context, driver.Grant, error)) error {
 	d := a.d
-	if err := d.begin(ctx); err != nil {
+	if err := d.beginOperation(ctx); err != nil {
 		return err
 	}
 	go func() {
 		defer d.work.Done()
-		backgroundCtx, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
+		backgroundCtx, cancel := context.WithTimeout(d.requestsCtx, a.claim.QueueTTL)
 		defer cancel()
 		grant, err := a.settleVotes(backgroundCtx, votes)
 		onResult(backgroundCtx, grant, err)
@@ -71,14 +71,14 @@ func (a *attempt) settleInBackground(ctx context.Context, votes grantVotes, onRe
 func (a *attempt) settleVotes(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	getGrant := a.agree
 	if a.claim.Force {
-		getGrant = a.hold
+		getGrant = a.holdMajority
 	}
 	grant, err := getGrant(ctx, votes)
 	if err == nil && needsRecount(a.claim) {
 		err = a.recount(ctx, grant)
 	}
 	if err == nil {
-		err = a.write(ctx, votes, grant)
+		err = a.writeValue(ctx, votes, grant)
 	}
 	return grant, err
 }

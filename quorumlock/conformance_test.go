@@ -18,9 +18,9 @@ import (
 // of steps that two clients take in turn.
 const grace = time.Minute
 
-// conforms runs the suite on nodes whose clocks are ahead of one clock by these
+// runConformance runs the suite on nodes whose clocks are ahead of one clock by these
 // durations.
-func conforms(t *testing.T, ahead ...time.Duration) {
+func runConformance(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
 	clocksDiffer := len(slices.Compact(slices.Clone(ahead))) > 1
 	var servers []*memlock.Memory
@@ -69,12 +69,12 @@ func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *d
 
 func TestConformanceOfOneNode(t *testing.T) {
 	nightly(t, "other numbers of nodes")
-	conforms(t, 0)
+	runConformance(t, 0)
 }
-func TestConformanceOfThreeNodes(t *testing.T) { conforms(t, 0, 0, 0) }
+func TestConformanceOfThreeNodes(t *testing.T) { runConformance(t, 0, 0, 0) }
 func TestConformanceOfFiveNodes(t *testing.T) {
 	nightly(t, "other numbers of nodes")
-	conforms(t, 0, 0, 0, 0, 0)
+	runConformance(t, 0, 0, 0, 0, 0)
 }
 
 // Nodes whose clocks differ grant different fences, and have to agree on one.
@@ -82,17 +82,17 @@ func TestConformanceOfFiveNodes(t *testing.T) {
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
 	nightly(t, "other clocks")
 	t.Parallel()
-	conforms(t, 0, 7*time.Microsecond, -3*time.Microsecond)
+	runConformance(t, 0, 7*time.Microsecond, -3*time.Microsecond)
 }
 
 func TestConformanceOnClocksThatDiffer(t *testing.T) {
 	nightly(t, "other clocks")
-	conforms(t, 0, 200*time.Millisecond, -300*time.Millisecond)
+	runConformance(t, 0, 200*time.Millisecond, -300*time.Millisecond)
 }
 
 func TestConformanceOnClocksThatAreWrong(t *testing.T) {
 	nightly(t, "other clocks")
-	conforms(t, 0, time.Hour, -time.Hour)
+	runConformance(t, 0, time.Hour, -time.Hour)
 }
 
 // In real time, each node expires leases and grants names at a slightly different time,

@@ -86,5 +86,5 @@ func (w *crowd) close(clients []*pawl.Client) {
 		}
 	}
 	time.Sleep(time.Minute) // late requests arrive
-	w.servers.keepsNothing(w.t, "jobs")
+	w.servers.wantNothingKept(w.t, "jobs")
 }

@@ -20,13 +20,13 @@ import (
 // same server. To compare them, it holds a name of its own on each node for a moment, as
 // a reader. If it reaches no majority, it returns a finding, not an error.
 func (d *quorum) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	if err := d.begin(ctx); err != nil {
+	if err := d.beginOperation(ctx); err != nil {
 		return nil, err
 	}
 	defer d.work.Done()
 	nodesCtx, cancel := context.WithTimeout(ctx, nodeTimeLimit(ctx))
 	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	defer context.AfterFunc(d.requestsCtx, cancel)()
 
 	id := rand.Text()
 	all := make([]*visit, len(d.nodes))
@@ -120,9 +120,9 @@ func (v *visit) readHolders(ctx context.Context) {
 // endVisit releases the name on the node. If the node cannot be reached, its lease
 // expires after the TTL.
 func (d *quorum) endVisit(v *visit) {
-	ctx, cancel := context.WithTimeout(d.life, time.Second)
+	ctx, cancel := context.WithTimeout(d.requestsCtx, time.Second)
 	defer cancel()
-	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: doctorName, Token: v.token, TTL: backgroundRequestLimit}, false)
+	_ = d.releaseOnNode(ctx, v.number-1, driver.LeaseRef{Name: doctorName, Token: v.token, TTL: backgroundRequestLimit}, false)
 }
 
 // missingVotes returns findings about nodes that do not vote, because they refuse

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// diagnosed requires exactly these findings, each as "SEVERITY SUBJECT: DETAIL", where
+// wantFindings requires exactly these findings, each as "SEVERITY SUBJECT: DETAIL", where
 // " ... " stands for any text.
-func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
+func wantFindings(t *testing.T, d *quorumlock.Driver, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -77,9 +77,9 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 			c := newCluster(x.nodes)
 			d, lines := c.client(t, 10*time.Millisecond)
 			x.disturb(c, lines)
-			diagnosed(t, d, x.want...)
+			wantFindings(t, d, x.want...)
 			time.Sleep(time.Minute)
-			c.keepsNothing(t, "pawl doctor")
+			c.wantNothingKept(t, "pawl doctor")
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 func TestTheDoctorFindsTwoNodesOnOneServer(t *testing.T) {
 	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
 	d := quorumOf(t, nil, one.Driver(), other.Driver(), one.Driver())
-	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
+	wantFindings(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
 }
 
 // A limitedDriver has fewer abilities than others, and its doctor reports that.
@@ -109,7 +109,7 @@ func (l limitedDriver) Diagnose(context.Context) ([]driver.Finding, error) {
 func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
 	d := quorumOf(t, nil, memlock.New(nil), limitedDriver{m, m}, memlock.New(nil))
-	diagnosed(t, d,
+	wantFindings(t, d,
 		"error node 2 (limited): ability: limited",
 		"info node 2 (limited): the shortest TTL of the quorum is 1m0s",
 		"info node 2 (limited): it does not push",
@@ -131,7 +131,7 @@ func (unreachedDriver) Acquire(context.Context, driver.Claim) (driver.Grant, err
 func TestTheDoctorDoesNotJudgeTheAbilitiesOfAnUnreachedNode(t *testing.T) {
 	m := engine.Full(memlock.New(nil))
 	d := quorumOf(t, nil, memlock.New(nil), unreachedDriver{limitedDriver{m, m}}, memlock.New(nil))
-	diagnosed(t, d, "warning majority: 1 of 3 nodes have no vote now")
+	wantFindings(t, d, "warning majority: 1 of 3 nodes have no vote now")
 }
 
 func TestTheDoctorReportsACommonFindingOnce(t *testing.T) {

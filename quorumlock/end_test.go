@@ -43,7 +43,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 					f()
 				}
 				time.Sleep(bound/10 + driver.MaxLead + 100*time.Millisecond)
-				c.keepsNothing(t, "jobs")
+				c.wantNothingKept(t, "jobs")
 			})
 		}
 	}
@@ -61,12 +61,12 @@ func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 		defer cancel()
 		_, err := d.Acquire(ctx, x)
 		noError(t, err)
-		gets(t, d, x)
-		releases(t, d, x)
+		mustAcquire(t, d, x)
+		mustRelease(t, d, x)
 		time.Sleep(2 * time.Second)
 		arrive()
 		time.Sleep(2 * time.Second)
-		c.keepsNothing(t, "jobs")
+		c.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -76,20 +76,20 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
-			one, ones := c.client(t, time.Millisecond)
-			two, twos := c.client(t, time.Millisecond)
+			one, oneLines := c.client(t, time.Millisecond)
+			two, twoLines := c.client(t, time.Millisecond)
 			holder, x := mutex("jobs"), mutex("jobs")
 			x.TTL = 6 * time.Second // so the release has its end within a second
-			ones[2].down.Store(true)
-			gets(t, one, holder) // on two nodes
-			arrive := twos[2].delayNext("release")
+			oneLines[2].down.Store(true)
+			mustAcquire(t, one, holder) // on two nodes
+			arrive := twoLines[2].delayNext("release")
 			began := time.Now()
-			refused(t, two, x) // granted by the third, and released
+			wantHeld(t, two, x) // granted by the third, and released
 			waiter := queued(x)
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
-				refused(t, two, waiter)
+				wantHeld(t, two, waiter)
 			}()
 			time.Sleep(time.Until(began.Add(late)))
 			arrive()
@@ -114,8 +114,8 @@ func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 		for range cycles {
 			x := mutex("jobs")
 			x.TTL = time.Hour
-			gets(t, d, x)
-			releases(t, d, x)
+			mustAcquire(t, d, x)
+			mustRelease(t, d, x)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := runtime.NumGoroutine() - before; n > 20 {
@@ -133,7 +133,7 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		held := mutex("held")
-		gets(t, d, held)
+		mustAcquire(t, d, held)
 		for _, l := range lines {
 			l.stop()
 			l.ignoresCancel.Store(true)

@@ -36,7 +36,7 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 				for i := range 5 {
 					x := mutex("jobs")
 					began := time.Now()
-					g := gets(t, d, x)
+					g := mustAcquire(t, d, x)
 					if g.Fence <= last {
 						t.Fatalf("fence %d after %d", g.Fence, last)
 					}
@@ -44,8 +44,8 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 					if took := time.Since(began); i > 0 && took > rtt*3/2 {
 						t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
 					}
-					renewed(t, d, x)
-					releases(t, d, x)
+					mustRenew(t, d, x)
+					mustRelease(t, d, x)
 				}
 			})
 		}
@@ -64,12 +64,12 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 				resetCalls(lines)
 				x := mutex("jobs")
 				began := time.Now()
-				gets(t, d, x)
+				mustAcquire(t, d, x)
 				if took := time.Since(began); took > 18*time.Millisecond {
 					t.Errorf("Acquire took %v, the slowest node 12ms", took)
 				}
 				began = time.Now()
-				releases(t, d, x)
+				mustRelease(t, d, x)
 				if took := time.Since(began); took > 18*time.Millisecond {
 					t.Errorf("Release took %v, the slowest node 12ms", took)
 				}
@@ -96,17 +96,17 @@ func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 			one, _ := c.client(t, time.Millisecond)
 			two, lines := c.client(t, time.Millisecond)
 			holder := mutex("jobs")
-			gets(t, one, holder)
+			mustAcquire(t, one, holder)
 			if oneGrants {
-				c[0].forgets(t, holder)
+				c[0].forgetClaim(t, holder)
 			}
 			for range 1000 {
-				refused(t, two, mutex("jobs"))
+				wantHeld(t, two, mutex("jobs"))
 			}
-			releases(t, one, holder)
+			mustRelease(t, one, holder)
 			time.Sleep(time.Second)
 			resetCalls(lines)
-			gets(t, two, mutex("jobs"))
+			mustAcquire(t, two, mutex("jobs"))
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
 					t.Errorf("node %d got %d requests, want 1", i+1, n)
@@ -119,7 +119,7 @@ func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 // Without a majority nothing is granted, neither to tries nor to claims that queue. The
 // error contains the nodes that failed. They keep nothing once they are back, although
 // nodes that were stopped then handle requests of callers that have given up.
-func TestAMajorityThatIsDown(t *testing.T) {
+func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 	for name, disturb := range map[string]func(l *line, on bool){
 		"Down":   func(l *line, on bool) { l.down.Store(on) },
 		"Hung":   func(l *line, on bool) { l.hung.Store(on) },
@@ -173,8 +173,8 @@ func TestAMajorityThatIsDown(t *testing.T) {
 					disturb(l, false)
 				}
 				time.Sleep(10 * time.Second) // less than the TTL
-				c.keepsNothing(t, "jobs")
-				gets(t, d, mutex("jobs"))
+				c.wantNothingKept(t, "jobs")
+				mustAcquire(t, d, mutex("jobs"))
 			})
 		}
 	}
@@ -186,7 +186,7 @@ func TestAPartialGrantIsReleased(t *testing.T) {
 		c := newCluster(3)
 		first, _ := c.client(t, time.Millisecond)
 		x := mutex("jobs")
-		gets(t, first, x)
+		mustAcquire(t, first, x)
 		if err := c[2].memory.Driver().Release(t.Context(), lease(x)); err != nil { // that node forgets it
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestAPartialGrantIsReleased(t *testing.T) {
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
-		releases(t, first, x) // on two of three nodes
+		mustRelease(t, first, x) // on two of three nodes
 	})
 }
 
@@ -212,12 +212,12 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 		for range 10 {
 			x := queued(mutex("jobs"))
 			lines[2].requestDelay.Store(int64(500 * time.Millisecond))
-			gets(t, d, x)
+			mustAcquire(t, d, x)
 			lines[2].requestDelay.Store(0)
-			releases(t, d, x)
+			mustRelease(t, d, x)
 		}
 		time.Sleep(5 * time.Second)
-		c.keepsNothing(t, "jobs")
+		c.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -236,12 +236,12 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 			if i%2 == 0 {
 				x.Fences = 50
 			}
-			g := gets(t, d, x)
+			g := mustAcquire(t, d, x)
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d, without node %d", g.Fence, last, i%3+1)
 			}
 			last = g.Fence + uint64(g.Fences) - 1
-			releases(t, d, x)
+			mustRelease(t, d, x)
 			missing.down.Store(false)
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -250,29 +250,29 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 
 // After a node has lost all its data, fences still rise, and the lock still has one
 // holder.
-func TestANodeLosesItsData(t *testing.T) {
+func TestFencesRiseAfterANodeLosesItsData(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		var last uint64
 		for i := range 9 {
 			d, _ := c.client(t, time.Millisecond)
 			x := mutex("jobs")
-			g := gets(t, d, x)
+			g := mustAcquire(t, d, x)
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d", g.Fence, last)
 			}
 			last = g.Fence
 			c[i%3].wipe()
 			again, _ := c.client(t, time.Millisecond)
-			renewed(t, again, x)
-			refused(t, again, mutex("jobs"))
-			releases(t, again, x)
+			mustRenew(t, again, x)
+			wantHeld(t, again, mutex("jobs"))
+			mustRelease(t, again, x)
 		}
 	})
 }
 
 // When the answer to an acquire is lost, a repeat returns the same grant.
-func TestALostReply(t *testing.T) {
+func TestARepeatedClaimGetsTheGrantWhoseAnswerWasLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
@@ -286,31 +286,31 @@ func TestALostReply(t *testing.T) {
 		}
 		lines[0].silent.Store(false)
 		lines[1].silent.Store(false)
-		g := gets(t, d, x)
+		g := mustAcquire(t, d, x)
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
-		if again := gets(t, d, x); again.Fence != g.Fence {
+		if again := mustAcquire(t, d, x); again.Fence != g.Fence {
 			t.Errorf("fences %d, then %d for one claim", g.Fence, again.Fence)
 		}
-		releases(t, d, x)
+		mustRelease(t, d, x)
 	})
 }
 
 // Renewals and releases need a majority of all nodes, not of the nodes that granted.
-func TestRenewCountsAMajorityOfAll(t *testing.T) {
+func TestRenewCountsAMajorityOfAllNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(5)
 		d, lines := c.client(t, time.Millisecond)
-		down(true, lines[3], lines[4])
+		setDown(true, lines[3], lines[4])
 		x := mutex("jobs")
-		gets(t, d, x)
+		mustAcquire(t, d, x)
 		noError(t, c[0].memory.Driver().Release(t.Context(), lease(x)))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want ErrUnavailable", answers, err)
 		}
-		down(false, lines[3], lines[4])
+		setDown(false, lines[3], lines[4])
 		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNoSuchLease", answers, err)
@@ -318,7 +318,7 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
-		c.keepsNothing(t, "jobs")
+		c.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -327,20 +327,20 @@ func TestAHolderHasTheTTLOfAMajority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(5).client(t, time.Millisecond)
 		x := mutex("jobs")
-		gets(t, d, x)
+		mustAcquire(t, d, x)
 		for _, ttl := range []time.Duration{4 * x.TTL, x.TTL / 2} {
-			down(true, lines[3], lines[4])
+			setDown(true, lines[3], lines[4])
 			answers, err := d.Renew(t.Context(), []driver.LeaseRef{{Name: x.Name, Token: x.Token, TTL: ttl}})
 			if err != nil || answers[0] != nil {
 				t.Fatalf("Renew: %v, %v", answers, err)
 			}
-			down(false, lines[3], lines[4])
+			setDown(false, lines[3], lines[4])
 			e, err := d.Inspect(t.Context(), x.Name)
 			if err != nil || len(e.Holders) != 1 || e.Holders[0].TTL != ttl {
 				t.Errorf("Inspect: %+v, %v; want one holder with the TTL %v", e, err, ttl)
 			}
 		}
-		releases(t, d, x)
+		mustRelease(t, d, x)
 	})
 }
 
@@ -367,7 +367,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		d, _ := c.client(t, time.Millisecond)
 		x := mutex("jobs")
 		x.Fences = 10
-		g := gets(t, d, x)
+		g := mustAcquire(t, d, x)
 		e, err := d.Inspect(t.Context(), "jobs")
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Holders[0].Owner.Client != "" {
 			t.Fatalf("Entry = %+v, %v; want the fence %d", e, err, g.Fence)
@@ -376,7 +376,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
-		c.keepsNothing(t, "jobs")
+		c.wantNothingKept(t, "jobs")
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
 			t.Errorf("Renew: %v, %v", answers, err)

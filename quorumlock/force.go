@@ -26,9 +26,9 @@ import (
 // node. That node granted the second claim after the instant of the first, so with a
 // greater fence.
 
-// hold repeats a forced claim until a majority of the nodes has it at the same time, and
-// returns the grant. Each round updates votes.
-func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, error) {
+// holdMajority repeats a forced claim until a majority of the nodes has it at the same
+// time, and returns the grant. Each round updates votes.
+func (a *attempt) holdMajority(ctx context.Context, votes grantVotes) (driver.Grant, error) {
 	d := a.d
 	for round := range maxRounds {
 		began := time.Now()
@@ -38,11 +38,11 @@ func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, err
 		}
 		entries := d.read(ctx, a.claim.Name, func(entries []vote[driver.Entry]) bool {
 			// A majority shows the claim, or cannot show it.
-			have, missing := a.holds(entries, grant.Fence), len(d.nodes)-answered(entries)
+			have, missing := a.countHolding(entries, grant.Fence), len(d.nodes)-answered(entries)
 			return have >= d.majority || have+missing < d.majority && succeeded(entries) >= d.majority
 		})
 		switch {
-		case err == nil && a.holds(entries, grant.Fence) >= d.majority:
+		case err == nil && a.countHolding(entries, grant.Fence) >= d.majority:
 			return grant, nil
 		case succeeded(entries) < d.majority:
 			return driver.Grant{}, failuresErr(ctx, d, "acquire", a.claim.Name, entries)
@@ -60,9 +60,9 @@ func (a *attempt) hold(ctx context.Context, votes grantVotes) (driver.Grant, err
 
 var errTaken = errors.New("other forced claims took the name each time")
 
-// holds counts the nodes that have the claim with this fence. It compares the fence,
-// because an earlier lease of the token may still have its minimum hold.
-func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
+// countHolding counts the nodes that have the claim with this fence. It compares the
+// fence, because an earlier lease of the token may still have its minimum hold.
+func (a *attempt) countHolding(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {
 			if t, _ := untag(h.Owner); h.Fence == fence && t.digest == a.place.tag.digest {

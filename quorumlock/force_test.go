@@ -19,7 +19,7 @@ import (
 // different orders, so each of them may be granted on every node, one after the other.
 // Each granted claim has held a majority at one instant, and the last, with the highest
 // fence, has the name in the end.
-func TestForcedClaimsAtOnce(t *testing.T) {
+func TestForcedClaimsAtOnceEachHaveAMajorityInTurn(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
 		for range 100 {
@@ -42,10 +42,10 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 					}
 				}
 				for _, s := range c {
-					s.after = recordMajority
+					s.afterRequest = recordMajority
 				}
 				old, _ := c.client(t, time.Millisecond)
-				gets(t, old, mutex("jobs"))
+				mustAcquire(t, old, mutex("jobs"))
 
 				fences := make([]uint64, clients)
 				claims := make([]driver.Claim, clients)
@@ -106,7 +106,7 @@ func (p *queueingNode) Inspect(ctx context.Context, name string) (driver.Entry, 
 
 // Signals grant a queued forced claim, but Inspect does not return it. Then the claim is
 // sent to the nodes again, and granted.
-func TestAForcedClaimThatSignalsGrant(t *testing.T) {
+func TestAForcedClaimThatSignalsGrantIsSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		one, _ := c.client(t)
@@ -118,9 +118,9 @@ func TestAForcedClaimThatSignalsGrant(t *testing.T) {
 		signals := servertest.Listen(t, two)
 		holder, forced := mutex("jobs"), queued(mutex("jobs"))
 		forced.Force = true
-		gets(t, one, holder)
-		refused(t, two, forced)
-		releases(t, one, holder)
+		mustAcquire(t, one, holder)
+		wantHeld(t, two, forced)
+		mustRelease(t, one, holder)
 		if s := <-signals; s.Kind != driver.SignalGranted {
 			t.Errorf("signal %+v, want a grant", s)
 		}

@@ -83,9 +83,9 @@ func (hs *holdings) clearSureUntil(token driver.Token, name string) {
 }
 
 // recordAnswer records whether a node has a lease. It reports whether there is nothing to
-// repair. A node that lacked the lease may have got it with a lower fence.
-func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (whole bool) {
-	whole = true // without a holding
+// repair. A node that lacked the lease may have it with a lower fence now.
+func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (complete bool) {
+	complete = true // without a holding
 	hs.update(l.Token, l.Name, func(h *holding) {
 		if !has || slices.Contains(h.lackingNodes, node) {
 			h.lackingNodes, h.confirmedNodes = without(h.lackingNodes, node), without(h.confirmedNodes, node)
@@ -93,9 +93,9 @@ func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (whole b
 		if !has {
 			h.lackingNodes = append(h.lackingNodes, node)
 		}
-		whole = slices.Contains(h.confirmedNodes, node)
+		complete = slices.Contains(h.confirmedNodes, node)
 	})
-	return whole
+	return complete
 }
 
 // recordFence records the fence that a lease has on a node.

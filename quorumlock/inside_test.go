@@ -39,7 +39,7 @@ func TestATagIsRemovedAsItWasAdded(t *testing.T) {
 	}
 }
 
-// When a node's signal counts beside its last answer.
+// A node's signal counts only for a grant that is newer than the node's last answer.
 func TestAnOldSignalDoesNotCount(t *testing.T) {
 	grant := driver.Grant{Fence: 7, Fences: 1}
 	for name, x := range map[string]struct {
@@ -60,7 +60,7 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 
 // The last fence is at least the highest that a majority knows, even if some nodes of
 // that majority have not answered.
-func TestTheLastFence(t *testing.T) {
+func TestTheLastFenceOfAMajority(t *testing.T) {
 	for _, x := range []struct {
 		nodes  int
 		fences []uint64
@@ -115,8 +115,8 @@ func (s *slowNode) Release(ctx context.Context, l driver.LeaseRef) error {
 	return s.Driver.Release(ctx, l)
 }
 
-// A release that becomes due again while one is sent may be for an Acquire that arrives
-// after that one: a late answer reported it.
+// A release becomes due again while it is being sent, because a late answer reports an
+// Acquire that may have arrived after that release.
 func TestAReleaseThatBecomesDueAgainIsSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slowNode{Driver: engine.Full(memlock.New(nil))}
@@ -134,15 +134,15 @@ func TestAReleaseThatBecomesDueAgainIsSentAgain(t *testing.T) {
 	})
 }
 
-// A release in the background waits for the requests of its token, but meanwhile others
-// can be sent.
+// A release in the background waits for the requests of its token. Meanwhile, releases of
+// other tokens are sent.
 func TestAHungRequestDelaysOnlyItsToken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := &slowNode{Driver: engine.Full(memlock.New(nil))}
 		d, err := servertest.As[*quorum](New([]driver.Driver{node}, nil))
 		noError(t, err)
 		var hung []slot
-		for range releasesAtOnce {
+		for range maxRequestsPerNode {
 			token := driver.NewToken()
 			hung = append(hung, d.sequences.enter(token, d.allNodes)...)
 			d.pending.release(0, driver.LeaseRef{Name: "x", Token: token, TTL: time.Hour})
@@ -157,8 +157,8 @@ func TestAHungRequestDelaysOnlyItsToken(t *testing.T) {
 			d.sequences.leave(s)
 		}
 		time.Sleep(time.Minute)
-		if n := node.releases.Load(); n != 1+releasesAtOnce {
-			t.Errorf("%d releases, want %d", n, 1+releasesAtOnce)
+		if n := node.releases.Load(); n != 1+maxRequestsPerNode {
+			t.Errorf("%d releases, want %d", n, 1+maxRequestsPerNode)
 		}
 		noError(t, d.Close())
 	})

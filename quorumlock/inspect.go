@@ -15,7 +15,7 @@ import (
 // together with the silent nodes, are a majority. It returns every claim that waits on
 // any node, in the order of the places on the nodes.
 func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if err := d.begin(ctx, driver.ValidateName(name)); err != nil {
+	if err := d.beginOperation(ctx, driver.ValidateName(name)); err != nil {
 		return driver.Entry{}, err
 	}
 	defer d.work.Done()
@@ -54,7 +54,7 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 	for _, s := range groupByClaim(votes) {
 		switch {
 		case len(s.holders) > 0 && len(s.holders)+silent >= d.majority:
-			out.Holders = append(out.Holders, d.holder(s, len(entries)))
+			out.Holders = append(out.Holders, d.mergeHolder(s, len(entries)))
 		case len(s.waiters) > 0:
 			places := make([]int, len(s.holders), len(s.holders)+len(s.waiters))
 			for _, w := range s.waiters {
@@ -120,8 +120,8 @@ func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 // damaged row does not count for that name.
 type listing = map[string]vote[driver.Entry]
 
-// canAllRead reports whether a majority has listed its names, and can read each of them.
-func (d *quorum) canAllRead(votes []vote[listing]) bool {
+// majorityReadsAll reports whether a majority has listed and can read all its names.
+func (d *quorum) majorityReadsAll(votes []vote[listing]) bool {
 	listings, damaged, mostDamages := values(votes), map[string]int{}, 0
 	for _, entries := range listings {
 		for name, v := range entries {
@@ -135,7 +135,7 @@ func (d *quorum) canAllRead(votes []vote[listing]) bool {
 }
 
 func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], error) {
-	if err := d.begin(ctx); err != nil {
+	if err := d.beginOperation(ctx); err != nil {
 		return nil, err
 	}
 	defer d.work.Done()
@@ -155,7 +155,7 @@ func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], erro
 			}
 			return out, nil
 		},
-		decided: d.canAllRead,
+		decided: d.majorityReadsAll,
 	})
 	if succeeded(votes) < d.majority {
 		return nil, failuresErr(ctx, d, "list", prefix, votes)

@@ -89,12 +89,12 @@ func groupByClaim(entries []vote[driver.Entry]) map[claimKey]*shownClaim {
 	return all
 }
 
-// holder merges the nodes' entries of one holder. Its fence is the fence on which a
+// mergeHolder merges the nodes' entries of one holder. Its fence is the fence on which a
 // majority agrees. Its time left and its TTL are the longest that a majority, counting
 // the silent nodes, may have. If no majority agrees yet, because the nodes granted from
 // their queues and the client has not asked since, the fence is the highest. Later, the
 // nodes agree on that fence if all can be reached.
-func (d *quorum) holder(s *shownClaim, answers int) driver.Holder {
+func (d *quorum) mergeHolder(s *shownClaim, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0].Holder
 	var fences []uint64
@@ -167,7 +167,7 @@ func (d *quorum) refusal(c driver.Claim, votes grantVotes, retryAfter time.Durat
 	}
 	most := 0 // the number of nodes with out.Holder: of the holders on most nodes, the one that ends first
 	for _, s := range groupByClaim(entries) {
-		h := d.holder(s, succeeded(entries))
+		h := d.mergeHolder(s, succeeded(entries))
 		if n := len(s.holders); n > most || n == most && h.ExpiresIn < out.Holder.ExpiresIn {
 			most, out.Holder = n, h
 		}

@@ -50,13 +50,13 @@ type dueRelease = returner.Return[*pendingRelease]
 
 const (
 	maxPendingReleases = 1 << 16 // further leases are left to expire on their nodes
-	releasesAtOnce     = 8       // requests to one node at a time
+	maxRequestsPerNode = 8       // requests to one node at a time
 )
 
 func newPendingReleases(d *quorum) *pendingReleases {
 	o := &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}}
 	for range d.nodes {
-		o.nodes = append(o.nodes, returner.New(releasesAtOnce, o.send))
+		o.nodes = append(o.nodes, returner.New(maxRequestsPerNode, o.send))
 	}
 	return o
 }
@@ -141,7 +141,7 @@ func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time,
 		o.cancelLocked(b)
 		o.forgetSettledLocked(b)
 	default:
-		o.requireLocked(b, l)
+		o.scheduleLocked(b, l)
 		o.nodes[i].AddSent(b.due, now, final)
 	}
 }
@@ -151,14 +151,14 @@ func (o *pendingReleases) release(i int, l driver.LeaseRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
-		o.requireLocked(b, l)
+		o.scheduleLocked(b, l)
 		o.nodes[i].Add(b.due)
 	}
 }
 
-// requireLocked sets the release to send for a claim. It is sent until no Acquire can
+// scheduleLocked sets the release to send for a claim. It is sent until no Acquire can
 // arrive any more, and for the TTL of the lease after that, at most.
-func (o *pendingReleases) requireLocked(b *pendingRelease, l driver.LeaseRef) {
+func (o *pendingReleases) scheduleLocked(b *pendingRelease, l driver.LeaseRef) {
 	o.cancelLocked(b)
 	l.HasEnd = true
 	b.due = &dueRelease{Claim: b, Lease: l, TTL: l.TTL, ReleaseAgainAt: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
@@ -176,7 +176,7 @@ func (o *pendingReleases) cancelLocked(b *pendingRelease) {
 // one of the Returner's places.
 func (o *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
 	b, d := r.Claim, o.d
-	if d.begin(d.life) != nil {
+	if d.beginOperation(d.requestsCtx) != nil {
 		return returner.Unanswerable, nil
 	}
 	defer d.work.Done()

@@ -82,7 +82,7 @@ func (p *place) withTag(c driver.Claim) driver.Claim {
 func (d *quorum) beginTurn(ctx context.Context, c driver.Claim) (p *place, number int, err error) {
 	for {
 		p = d.places.join(d, c)
-		number, turnEnd := p.begin(c)
+		number, turnEnd := p.tryBeginTurn(c)
 		switch {
 		case number > 0:
 			return p, number, nil
@@ -97,9 +97,9 @@ func (d *quorum) beginTurn(ctx context.Context, c driver.Claim) (p *place, numbe
 	}
 }
 
-// begin begins a turn, and returns the attempt's number. If another turn is under way, it
-// returns 0 and the channel to wait for.
-func (p *place) begin(c driver.Claim) (number int, turnEnd <-chan struct{}) {
+// tryBeginTurn begins a turn, and returns the attempt's number. If another turn is under
+// way, it returns 0 and the channel to wait for.
+func (p *place) tryBeginTurn(c driver.Claim) (number int, turnEnd <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.turnEnd != nil {
@@ -169,11 +169,11 @@ func (p *place) outdateSignals(held *driver.HeldError) {
 
 // ticket returns the claim's ticket for a node. If the claim has had a place there, it
 // gets a new ticket, because a claim that lost its place joins at the end of the queue.
-func (p *place) ticket(i int, now uint64) uint64 {
+func (p *place) ticket(i int, newTicket uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reached[i] {
-		return now
+		return newTicket
 	}
 	return p.tag.ticket
 }

@@ -40,9 +40,9 @@ type quorum struct {
 	grace      time.Duration
 	fenceLead  atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
 
-	life context.Context // of all requests; Close ends it
-	end  context.CancelFunc
-	work sync.WaitGroup
+	requestsCtx    context.Context // of all requests
+	cancelRequests context.CancelFunc
+	work           sync.WaitGroup // operations, and requests that outlast them
 
 	mu          sync.Mutex // protects closed
 	closed      bool
@@ -112,7 +112,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 		}
 	}
 	d.fenceLead.Store(initialLead.Microseconds())
-	d.life, d.end = context.WithCancel(context.Background())
+	d.requestsCtx, d.cancelRequests = context.WithCancel(context.Background())
 	d.sequences.tails, d.places.all, d.holdings.all = map[nodeToken]chan struct{}{}, map[driver.Token]*place{}, map[driver.Token]*holding{}
 	d.pending = newPendingReleases(d)
 	for i, n := range d.nodes {
@@ -178,10 +178,10 @@ func (d *quorum) Close() error {
 	for _, stop := range d.stopSignals {
 		stop()
 	}
-	timer := time.AfterFunc(closeGrace, d.end)
+	timer := time.AfterFunc(closeGrace, d.cancelRequests)
 	d.work.Wait()
 	timer.Stop()
-	d.end()
+	d.cancelRequests()
 	d.places.stop()
 	d.pending.stop()
 	d.work.Wait()
@@ -192,9 +192,9 @@ func (d *quorum) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin begins an operation. It returns an error if an argument is invalid, the driver is
-// closed or ctx has ended. Close waits until the operation calls d.work.Done.
-func (d *quorum) begin(ctx context.Context, invalid ...error) error {
+// beginOperation begins an operation. It returns an error if an argument is invalid, the
+// driver is closed or ctx has ended. Close waits until the operation calls d.work.Done.
+func (d *quorum) beginOperation(ctx context.Context, invalid ...error) error {
 	if err := errors.Join(invalid...); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // as a node that lacks it. Without HasEnd or a Value, the driver repeats unanswered
 // releases in the background, for releaseRetryTime.
 func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
-	err := d.begin(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
+	err := d.beginOperation(ctx, driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 	votes := poll(ctx, d, pollRequest[struct{}]{
 		nodes: d.allNodes, token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			err := d.giveBack(ctx, i, l, l.HasEnd)
+			err := d.releaseOnNode(ctx, i, l, l.HasEnd)
 			if err == nil && slices.Contains(lease.lackingNodes, i) {
 				err = driver.ErrNoSuchLease // the node has released only a place
 			}
@@ -55,10 +55,10 @@ func (d *quorum) Release(ctx context.Context, l driver.LeaseRef) error {
 // reached: the default TTL, after which most leases have ended there by themselves.
 const releaseRetryTime = 30 * time.Second
 
-// giveBack releases on one node. If the node does not answer, or an Acquire may still
-// arrive there, the driver repeats the release in the background, for l.TTL. With
+// releaseOnNode releases on one node. If the node does not answer, or an Acquire may
+// still arrive there, the driver repeats the release in the background, for l.TTL. With
 // claimContinues, the caller handles a missing answer instead, and may claim again.
-func (d *quorum) giveBack(ctx context.Context, i int, l driver.LeaseRef, claimContinues bool) error {
+func (d *quorum) releaseOnNode(ctx context.Context, i int, l driver.LeaseRef, claimContinues bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
 	d.pending.recordRelease(i, l, end, err, claimContinues && !isFinal(err))
@@ -71,14 +71,15 @@ func isFinal(err error) bool {
 	return err == nil || isRefusal(err) || isNoSuchLease(err) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases grants on some nodes, after a claim that failed. It waits only for nodes
-// that answer quickly, and no longer than ctx. The caller may claim again with the token.
-func (d *quorum) free(ctx context.Context, l driver.LeaseRef, nodes []int) {
+// releaseFailedClaim releases a failed claim's grants on some nodes. It waits only for
+// nodes that answer quickly, and no longer than ctx. The caller may claim again with the
+// token.
+func (d *quorum) releaseFailedClaim(ctx context.Context, l driver.LeaseRef, nodes []int) {
 	l.HasEnd = true
 	poll(ctx, d, pollRequest[struct{}]{
 		nodes: nodes, token: l.Token, timeout: min(backgroundRequestLimit, max(l.TTL/6, 10*time.Millisecond)),
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			return struct{}{}, d.giveBack(ctx, i, l, false)
+			return struct{}{}, d.releaseOnNode(ctx, i, l, false)
 		},
 		decided:  func([]vote[struct{}]) bool { return true },
 		onUnsent: func(i int) { d.pending.release(i, l) },

@@ -22,7 +22,7 @@ func (d *quorum) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 			return nil, err
 		}
 	}
-	if err := d.begin(ctx); err != nil {
+	if err := d.beginOperation(ctx); err != nil {
 		return nil, err
 	}
 	defer d.work.Done()

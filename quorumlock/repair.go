@@ -29,26 +29,26 @@ import (
 //
 // Renew repairs nothing on a node where the lease was broken.
 
-// repairAll repairs on a node the renewed leases that the node lacks, according to its
-// answers to a batch, or may have with a lower fence. renewed says for each lease whether
-// a majority has renewed it.
+// repairAll repairs, on one node, each renewed lease that the node lacks or may have with
+// a lower fence. answers are the node's answers to the batch. renewed says for each lease
+// whether a majority has renewed it.
 func (d *quorum) repairAll(i int, leases []driver.LeaseRef, answers []error, renewed []bool) {
-	var missing []driver.LeaseRef
+	var incomplete []driver.LeaseRef
 	for k, err := range answers {
 		if !renewed[k] || err != nil && !isNoSuchLease(err) {
 			continue
 		}
-		whole := d.holdings.recordAnswer(leases[k], i, err == nil)
-		if _, broken := errors.AsType[*driver.BrokenError](err); !whole && !broken {
-			missing = append(missing, leases[k])
+		complete := d.holdings.recordAnswer(leases[k], i, err == nil)
+		if _, broken := errors.AsType[*driver.BrokenError](err); !complete && !broken {
+			incomplete = append(incomplete, leases[k])
 		}
 	}
 	if d.isClosed() {
 		return
 	}
 	var workers sync.WaitGroup
-	permits := make(chan struct{}, releasesAtOnce)
-	for _, l := range missing {
+	permits := make(chan struct{}, maxRequestsPerNode)
+	for _, l := range incomplete {
 		permits <- struct{}{}
 		workers.Go(func() {
 			d.repair(i, l)
@@ -64,7 +64,7 @@ var errEnded = errors.New("the lease has ended")
 // value. The requests are sent in turn with the token's other requests to that node, and
 // not at all if the lease was released meanwhile.
 func (d *quorum) repair(i int, l driver.LeaseRef) {
-	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
+	ctx, cancel := context.WithTimeout(d.requestsCtx, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
 	poll(ctx, d, pollRequest[uint64]{
 		nodes: []int{i}, token: l.Token,

@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// renews renews a lease, and waits until its repairs have arrived.
-func renews(t *testing.T, d driver.Driver, c driver.Claim) {
+// renewAndRepair renews a lease, and waits until its repairs have arrived.
+func renewAndRepair(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	renewed(t, d, c)
+	mustRenew(t, d, c)
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
@@ -34,34 +34,34 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 		for _, waits := range []bool{false, true} {
 			inBubble(t, name, func(t *testing.T) {
 				c := newCluster(3)
-				one, ones := c.client(t, time.Millisecond)
-				two, twos := c.client(t, time.Millisecond)
+				one, oneLines := c.client(t, time.Millisecond)
+				two, twoLines := c.client(t, time.Millisecond)
 				holder, rival := mutex("jobs"), queued(mutex("jobs"))
-				ones[2].down.Store(true)
-				g := gets(t, one, holder)
-				ones[2].down.Store(false)
+				oneLines[2].down.Store(true)
+				g := mustAcquire(t, one, holder)
+				oneLines[2].down.Store(false)
 				if waits {
-					refused(t, two, rival) // the missed node grants it
+					wantHeld(t, two, rival) // the missed node grants it
 				}
 				for range 3 {
-					renews(t, one, holder)
+					renewAndRepair(t, one, holder)
 					if waits {
-						refused(t, two, rival)
+						wantHeld(t, two, rival)
 						time.Sleep(time.Second)
 					}
 				}
 				if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
 					t.Fatalf("holders on the nodes: %d", holders)
 				}
-				fault(c[0], ones[0], twos[0])
-				refused(t, two, rival)
-				renews(t, one, holder)
-				refused(t, two, rival)
-				if again := gets(t, one, holder); again.Fence < g.Fence {
+				fault(c[0], oneLines[0], twoLines[0])
+				wantHeld(t, two, rival)
+				renewAndRepair(t, one, holder)
+				wantHeld(t, two, rival)
+				if again := mustAcquire(t, one, holder); again.Fence < g.Fence {
 					t.Errorf("the fence fell from %d to %d", g.Fence, again.Fence)
 				}
-				releases(t, one, holder)
-				if next := gets(t, two, rival); next.Fence <= g.Fence {
+				mustRelease(t, one, holder)
+				if next := mustAcquire(t, two, rival); next.Fence <= g.Fence {
 					t.Errorf("fence %d after %d", next.Fence, g.Fence)
 				}
 			})
@@ -75,24 +75,24 @@ func TestALeaseSurvivesTheRestartOfAllNodes(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
-			one, ones := c.client(t, time.Millisecond)
-			two, twos := c.client(t, time.Millisecond)
+			one, oneLines := c.client(t, time.Millisecond)
+			two, twoLines := c.client(t, time.Millisecond)
 			holder, rival := mutex("jobs"), queued(mutex("jobs"))
-			g := gets(t, one, holder)
-			refused(t, two, rival)
+			g := mustAcquire(t, one, holder)
+			wantHeld(t, two, rival)
 			for i := range 2 * n {
-				c[i%n].replace(ones[i%n], twos[i%n])
-				renews(t, one, holder)
-				refused(t, two, rival)
+				c[i%n].replace(oneLines[i%n], twoLines[i%n])
+				renewAndRepair(t, one, holder)
+				wantHeld(t, two, rival)
 				time.Sleep(time.Second)
-				renews(t, one, holder)
+				renewAndRepair(t, one, holder)
 			}
 			e, err := one.Inspect(t.Context(), "jobs")
 			if err != nil || len(e.Holders) != 1 {
 				t.Fatalf("%+v, %v", e, err)
 			}
-			releases(t, one, holder)
-			if next := gets(t, two, rival); next.Fence <= g.Fence {
+			mustRelease(t, one, holder)
+			if next := mustAcquire(t, two, rival); next.Fence <= g.Fence {
 				t.Errorf("fence %d after %d", next.Fence, g.Fence)
 			}
 		})
@@ -107,12 +107,12 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 		one, _ := c.client(t, time.Millisecond)
 		two, _ := c.client(t, time.Millisecond)
 		holder, rival := mutex("jobs"), queued(mutex("jobs"))
-		gets(t, one, holder)
-		refused(t, two, rival)
-		c[1].forgets(t, holder) // this node grants the rival
-		renews(t, one, holder)
-		c[2].forgets(t, holder)
-		gets(t, two, rival)
+		mustAcquire(t, one, holder)
+		wantHeld(t, two, rival)
+		c[1].forgetClaim(t, holder) // this node grants the rival
+		renewAndRepair(t, one, holder)
+		c[2].forgetClaim(t, holder)
+		mustAcquire(t, two, rival)
 		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release: %v; want ErrNoSuchLease", err)
 		}
@@ -126,10 +126,10 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
-		g := gets(t, d, x)
+		g := mustAcquire(t, d, x)
 		for range 10 {
 			resetCalls(lines)
-			renews(t, d, x)
+			renewAndRepair(t, d, x)
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
 					t.Errorf("node %d got %d requests, want 1", i+1, n)
@@ -137,7 +137,7 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 			}
 		}
 		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		renews(t, d, x)
+		renewAndRepair(t, d, x)
 		if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
 			t.Errorf("holders on the nodes: %d", holders)
 		}
@@ -152,39 +152,39 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, 10*time.Millisecond)
 			x := mutex("jobs")
-			gets(t, d, x)
-			c[2].forgets(t, x)
+			mustAcquire(t, d, x)
+			c[2].forgetClaim(t, x)
 			arrive := func() {}
 			if delay%2 == 0 {
 				arrive = lines[2].delayNext("acquire")
 			}
-			renewed(t, d, x)
+			mustRenew(t, d, x)
 			time.Sleep(time.Duration(delay) * time.Millisecond)
-			releases(t, d, x)
+			mustRelease(t, d, x)
 			time.Sleep(time.Second)
 			arrive()
 			time.Sleep(10 * time.Second)
-			c.keepsNothing(t, "jobs")
+			c.wantNothingKept(t, "jobs")
 		})
 	}
 }
 
 // Break accepts the holder's fence, even if most nodes were repaired and have another
 // one.
-func TestBreakOfARepairedLease(t *testing.T) {
+func TestBreakEndsARepairedLease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
-		g := gets(t, d, x)
+		g := mustAcquire(t, d, x)
 		time.Sleep(time.Second) // so that the repairs cannot get the same fence
 		for i := range 2 {
 			c[i].replace(lines[i])
-			renews(t, d, x)
-			renews(t, d, x)
+			renewAndRepair(t, d, x)
+			renewAndRepair(t, d, x)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		c.keepsNothing(t, "jobs")
+		c.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -195,23 +195,23 @@ func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(3)
 			one, _ := c.client(t, time.Millisecond)
-			two, twos := c.client(t, time.Millisecond)
+			two, twoLines := c.client(t, time.Millisecond)
 			three, _ := c.client(t, time.Millisecond)
 			first, claim, stray, later := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs")), queued(mutex("jobs"))
 			claim.Owner.Client, later.Owner.Client = "claim", "later"
-			gets(t, one, first)
-			twos[2].down.Store(true)
-			refused(t, two, claim)
+			mustAcquire(t, one, first)
+			twoLines[2].down.Store(true)
+			wantHeld(t, two, claim)
 			time.Sleep(10 * time.Millisecond)
-			releases(t, one, first)
+			mustRelease(t, one, first)
 			time.Sleep(10 * time.Millisecond)
 			if answered {
-				gets(t, two, claim)
+				mustAcquire(t, two, claim)
 			}
-			refused(t, three, stray) // the missed node grants it
-			refused(t, three, later)
-			twos[2].down.Store(false)
-			renews(t, two, claim)
+			wantHeld(t, three, stray) // the missed node grants it
+			wantHeld(t, three, later)
+			twoLines[2].down.Store(false)
+			renewAndRepair(t, two, claim)
 
 			e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
 			noError(t, err)
@@ -249,50 +249,50 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			c := newCluster(3)
 			c[0].skew = time.Hour
-			one, ones := c.client(t, time.Millisecond)
-			two, twos := c.client(t, time.Millisecond)
+			one, oneLines := c.client(t, time.Millisecond)
+			two, twoLines := c.client(t, time.Millisecond)
 			signals := servertest.Listen(t, one)
 			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
 			holder.Fences = x.fences
 
 			g := driver.Grant{Fences: 1}
-			ones[2].down.Store(!x.late)
+			oneLines[2].down.Store(!x.late)
 			if x.signaled {
-				gets(t, two, earlier)
-				refused(t, one, holder)
-				twos[2].requestDelay.Store(int64(100 * time.Millisecond))
-				releases(t, two, earlier)
+				mustAcquire(t, two, earlier)
+				wantHeld(t, one, holder)
+				twoLines[2].requestDelay.Store(int64(100 * time.Millisecond))
+				mustRelease(t, two, earlier)
 				g.Fence = (<-signals).Fence
 			} else {
-				ones[2].requestDelay.Store(int64(100 * time.Millisecond))
-				g = gets(t, one, holder)
+				oneLines[2].requestDelay.Store(int64(100 * time.Millisecond))
+				g = mustAcquire(t, one, holder)
 			}
 			time.Sleep(time.Second)
-			ones[2].down.Store(false)
-			ones[2].requestDelay.Store(0)
-			twos[2].requestDelay.Store(0)
+			oneLines[2].down.Store(false)
+			oneLines[2].requestDelay.Store(0)
+			twoLines[2].requestDelay.Store(0)
 
 			third := c[2].memory.Driver()
 			if x.waits {
 				_, err := third.Acquire(context.Background(), stray)
 				noError(t, err)
-				renews(t, one, holder)
-				c[2].forgets(t, stray)
+				renewAndRepair(t, one, holder)
+				c[2].forgetClaim(t, stray)
 			}
 			if x.silent {
-				ones[2].calls.Store(0)
+				oneLines[2].calls.Store(0)
 				// The renewal and the claim arrive, but not the next request.
-				c[2].after = func() { ones[2].down.Store(ones[2].calls.Load() == 2) }
-				renews(t, one, holder)
-				ones[2].down.Store(false)
+				c[2].afterRequest = func() { oneLines[2].down.Store(oneLines[2].calls.Load() == 2) }
+				renewAndRepair(t, one, holder)
+				oneLines[2].down.Store(false)
 			}
-			renews(t, one, holder)
+			renewAndRepair(t, one, holder)
 
-			c[1].replace(ones[1], twos[1])
-			releases(t, one, holder)
-			twos[0].down.Store(true)
+			c[1].replace(oneLines[1], twoLines[1])
+			mustRelease(t, one, holder)
+			twoLines[0].down.Store(true)
 			last := g.Fence + uint64(g.Fences) - 1
-			if next := gets(t, two, mutex("jobs")); next.Fence <= last {
+			if next := mustAcquire(t, two, mutex("jobs")); next.Fence <= last {
 				t.Errorf("fence %d after %d", next.Fence, last)
 			}
 		})
@@ -312,7 +312,7 @@ func TestALateGrantIsRaisedOnceAtMost(t *testing.T) {
 			var all []driver.LeaseRef
 			for i := range leases {
 				m := mutex("job" + strconv.Itoa(i))
-				gets(t, d, m)
+				mustAcquire(t, d, m)
 				all = append(all, lease(m))
 			}
 			time.Sleep(3 * time.Second)

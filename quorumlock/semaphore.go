@@ -55,7 +55,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	all := map[claimKey]*otherClaim{}
 	for count := 1; ; count++ {
 		began := time.Now()
-		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.holds(v, grant.Fence) >= d.majority })
+		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.countHolding(v, grant.Fence) >= d.majority })
 		a.addHolders(entries, grant.Fence, all, count)
 		minNodes := 1 // the number of nodes that a claim must have to count
 		if count > 1 {
@@ -73,7 +73,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 			}
 		}
 		switch {
-		case a.holds(entries, grant.Fence) < d.majority:
+		case a.countHolding(entries, grant.Fence) < d.majority:
 			for i := range entries {
 				if entries[i].err == nil {
 					entries[i].err = errGone

@@ -22,12 +22,12 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		for i := range 3 {
 			lines[i].down.Store(true)
-			gets(t, d, permit(3))
+			mustAcquire(t, d, permitOf(3))
 			lines[i].down.Store(false)
 			time.Sleep(100 * time.Millisecond)
 		}
 		for range 3 {
-			refused(t, d, permit(3)) // a fourth one
+			wantHeld(t, d, permitOf(3)) // a fourth one
 		}
 		time.Sleep(time.Second)
 		if holders, _ := c.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
@@ -43,19 +43,19 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = -time.Second
 		d, lines := c.client(t, time.Millisecond)
-		x, y, z := permit(2), permit(2), queued(permit(2))
+		x, y, z := permitOf(2), permitOf(2), queued(permitOf(2))
 		other, _ := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, other)
 		lines[2].down.Store(true)
-		gets(t, d, x)
-		gets(t, d, y)
+		mustAcquire(t, d, x)
+		mustAcquire(t, d, y)
 		lines[2].down.Store(false)
-		refused(t, other, z) // granted by the node that missed X and Y
-		g := gets(t, d, y)   // now this node grants Y, too
-		c[0].forgets(t, y)   // this node grants the permit to Z
+		wantHeld(t, other, z)     // granted by the node that missed X and Y
+		g := mustAcquire(t, d, y) // now this node grants Y, too
+		c[0].forgetClaim(t, y)    // this node grants the permit to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
-		renewed(t, d, x, y)
+		mustRenew(t, d, x, y)
 		if granted, _ := takeAll(signals); err == nil || len(granted) > 0 {
 			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, granted, g.Fence)
 		}
@@ -72,7 +72,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 			first, lines := c.client(t, time.Millisecond)
 			for i := range 2 { // the first node and the last have two free permits
 				lines[2*i].down.Store(true)
-				gets(t, first, permit(3))
+				mustAcquire(t, first, permitOf(3))
 				lines[2*i].down.Store(false)
 			}
 			answers := make(chan error, 2)
@@ -82,7 +82,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 					l.jitter.Store(int64(3 * time.Millisecond))
 				}
 				go func() {
-					_, err := d.Acquire(t.Context(), permit(3))
+					_, err := d.Acquire(t.Context(), permitOf(3))
 					answers <- err
 				}()
 			}
@@ -108,9 +108,9 @@ func TestARepeatedPermitIsNotCountedAgain(t *testing.T) {
 		small, large := mutex("pool"), mutex("pool")
 		small.Weight, small.Limit = 1, 1
 		large.Weight, large.Limit = 2, 3
-		g := gets(t, d, small)
-		gets(t, d, large)
-		if again := gets(t, d, small); again.Fence != g.Fence {
+		g := mustAcquire(t, d, small)
+		mustAcquire(t, d, large)
+		if again := mustAcquire(t, d, small); again.Fence != g.Fence {
 			t.Errorf("the repeat has the fence %d, want %d", again.Fence, g.Fence)
 		}
 	})
@@ -123,36 +123,35 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[2].skew = time.Hour
-		one, ones := c.client(t, time.Millisecond)
-		two, twos := c.client(t, time.Millisecond)
+		one, oneLines := c.client(t, time.Millisecond)
+		two, twoLines := c.client(t, time.Millisecond)
 		three, _ := c.client(t, time.Millisecond)
-		x, y, z := permit(2), permit(2), queued(permit(2))
+		x, y, z := permitOf(2), permitOf(2), queued(permitOf(2))
 		z.TTL, z.QueueTTL = 2*time.Second, 2*time.Second
-		ones[2].down.Store(true)
-		gets(t, one, x)
-		twos[0].down.Store(true)
-		gets(t, two, z)
+		oneLines[2].down.Store(true)
+		mustAcquire(t, one, x)
+		twoLines[0].down.Store(true)
+		mustAcquire(t, two, z)
 		time.Sleep(time.Second)
-		twos[1].down.Store(true)
+		twoLines[1].down.Store(true)
 		if _, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrUnavailable) {
 			// the third node extends it
 			t.Fatal(err)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		stray := permit(2) // on one node, for a while
-		gets(t, c[0].memory.Driver(), stray)
-		gets(t, three, y)
-		c[0].forgets(t, stray)
-		down(false, twos[0], twos[1])
-		refused(t, two, z) // a third permit of two
-		renewed(t, one, x)
-		renewed(t, three, y)
+		stray := permitOf(2) // on one node, for a while
+		mustAcquire(t, c[0].memory.Driver(), stray)
+		mustAcquire(t, three, y)
+		c[0].forgetClaim(t, stray)
+		setDown(false, twoLines[0], twoLines[1])
+		wantHeld(t, two, z) // a third permit of two
+		mustRenew(t, one, x)
+		mustRenew(t, three, y)
 	})
 }
 
-// The leases are the shortest, and three round trips take longer than one attempt.
-// Permits are granted all the same, though they need a second count, and no claim waits
-// for long.
+// The TTLs are short, and three round trips take longer than one attempt. Permits are
+// granted all the same, though they need a second count, and no claim waits for long.
 func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 	const clients, rounds, maxDelay = 12, 10, 20 * time.Millisecond // of each direction
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
@@ -169,7 +168,7 @@ func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 						began := time.Now()
 						l, err := c.Semaphore("jobs", 3, pawl.WithTTL(ttl)).Acquire(ctx, 1)
 						if err != nil {
-							t.Errorf("Lock: %v", err)
+							t.Errorf("Acquire: %v", err)
 							return
 						}
 						mu.Lock()

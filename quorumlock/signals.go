@@ -119,10 +119,10 @@ func (p *place) hasWaitedLocked(forLastNodes bool, wait time.Duration) bool {
 func (p *place) signalGrant(c driver.Claim, votes grantVotes) {
 	a := &attempt{d: p.d, claim: c, place: p, lateGrants: map[int]bool{}}
 	if grant, ok := a.concluded(votes); ok {
-		a.signalResult(p.d.life, votes, grant, nil)
+		a.signalResult(p.d.requestsCtx, votes, grant, nil)
 		return
 	}
-	err := a.settleInBackground(p.d.life, votes, func(ctx context.Context, grant driver.Grant, err error) {
+	err := a.settleInBackground(p.d.requestsCtx, votes, func(ctx context.Context, grant driver.Grant, err error) {
 		a.signalResult(ctx, votes, grant, err)
 	})
 	if err != nil {

@@ -34,8 +34,8 @@ func TestAHandOverHasOneFence(t *testing.T) {
 				if waiter.Weight = permits; permits == 1 {
 					waiter.Limit = 3
 				}
-				g := gets(t, one, holder)
-				refused(t, two, waiter)
+				g := mustAcquire(t, one, holder)
+				wantHeld(t, two, waiter)
 				time.Sleep(time.Second)
 				resetCalls(lines)
 				noError(t, one.Release(t.Context(), lease(holder)))
@@ -52,11 +52,11 @@ func TestAHandOverHasOneFence(t *testing.T) {
 					}
 				}
 				for range 3 {
-					if again := gets(t, two, waiter); again.Fence != signal.Fence {
+					if again := mustAcquire(t, two, waiter); again.Fence != signal.Fence {
 						t.Errorf("a repeated claim has the fence %d, the signal %d", again.Fence, signal.Fence)
 					}
 				}
-				releases(t, two, waiter)
+				mustRelease(t, two, waiter)
 			})
 		}
 	}
@@ -64,7 +64,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 
 // A waiter does not wait for a node that is down. It retries when fewer nodes than a
 // majority have granted.
-func TestAHandOverWithoutAMinority(t *testing.T) {
+func TestAHandOverDoesNotWaitForADeadMinority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[1].skew = time.Millisecond
@@ -72,16 +72,16 @@ func TestAHandOverWithoutAMinority(t *testing.T) {
 		two, lines := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-		gets(t, one, holder)
+		mustAcquire(t, one, holder)
 		lines[0].down.Store(true)
-		refused(t, two, waiter)
+		wantHeld(t, two, waiter)
 		began := time.Now()
-		releases(t, one, holder)
+		mustRelease(t, one, holder)
 		signal := <-signals
 		if took := time.Since(began); took > 5*time.Millisecond || signal.Kind != driver.SignalGranted {
 			t.Errorf("signal %+v after %v", signal, took)
 		}
-		if again := gets(t, two, waiter); again.Fence != signal.Fence {
+		if again := mustAcquire(t, two, waiter); again.Fence != signal.Fence {
 			t.Errorf("a repeated claim has the fence %d, the signal %d", again.Fence, signal.Fence)
 		}
 	})
@@ -89,23 +89,23 @@ func TestAHandOverWithoutAMinority(t *testing.T) {
 
 // The signals of a grant, and an attempt that is under way when they arrive, have one
 // fence.
-func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
+func TestAnAttemptAndTheSignalsOfItsGrantHaveOneFence(t *testing.T) {
 	for delay := range 40 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			c[1].skew, c[2].skew = time.Millisecond, 2*time.Millisecond
-			one, ones := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
+			one, oneLines := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
 			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
 			// the release reaches one node at another time
-			ones[delay%3].requestDelay.Store(int64(time.Duration(delay) * time.Millisecond / 2))
+			oneLines[delay%3].requestDelay.Store(int64(time.Duration(delay) * time.Millisecond / 2))
 			fences := map[uint64]int{}
 			signals := servertest.Listen(t, two)
 			holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-			gets(t, one, holder)
-			refused(t, two, waiter)
+			mustAcquire(t, one, holder)
+			wantHeld(t, two, waiter)
 			time.Sleep(time.Second)
 			var all sync.WaitGroup
-			all.Go(func() { releases(t, one, holder) })
+			all.Go(func() { mustRelease(t, one, holder) })
 			all.Go(func() {
 				for range 4 {
 					time.Sleep(time.Duration(delay) * time.Millisecond / 4)
@@ -165,7 +165,7 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 }
 
 // Close of the waiter's client ends an agreement that is under way.
-func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
+func TestCloseEndsAHandOverThatIsUnderWay(t *testing.T) {
 	for delay := range 30 {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
@@ -173,13 +173,13 @@ func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
 			one, _ := c.client(t, 10*time.Millisecond)
 			two, _ := c.client(t, 10*time.Millisecond)
 			holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-			gets(t, one, holder)
-			refused(t, two, waiter)
+			mustAcquire(t, one, holder)
+			wantHeld(t, two, waiter)
 			go func() {
 				time.Sleep(time.Duration(delay) * time.Millisecond)
 				noError(t, two.Close())
 			}()
-			releases(t, one, holder)
+			mustRelease(t, one, holder)
 			time.Sleep(time.Second)
 		})
 	}
@@ -201,11 +201,11 @@ func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 		three, _ := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter, other := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
-		gets(t, one, holder)
+		mustAcquire(t, one, holder)
 		lines[0].down.Store(true)
-		refused(t, two, waiter)
-		releases(t, one, holder)
-		refused(t, three, other) // granted by the node on which the waiter has no place
+		wantHeld(t, two, waiter)
+		mustRelease(t, one, holder)
+		wantHeld(t, three, other) // granted by the node on which the waiter has no place
 		time.Sleep(time.Second)
 		granted, _ := takeAll(signals)
 		if len(granted) != 1 {
@@ -231,7 +231,7 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 		two, lines := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-		gets(t, one, holder)
+		mustAcquire(t, one, holder)
 		lines[0].answerDelay.Store(int64(3500 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
@@ -246,15 +246,15 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 		attempt()
 		time.Sleep(time.Second) // the node's answer to the first attempt arrives after half of it
 		takeAll(signals)
-		c[0].forgets(t, holder) // it keeps the place for 1 s more, but the client would trust the signal for 4 s
-		c[1].forgets(t, holder)
+		c[0].forgetClaim(t, holder) // it keeps the place for 1 s more, but the client would trust the signal for 4 s
+		c[1].forgetClaim(t, holder)
 		time.Sleep(100 * time.Millisecond)
 		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
 		lines[0].hung.Store(false)
 		lines[0].answerDelay.Store(0)
-		gets(t, two, waiter)
+		mustAcquire(t, two, waiter)
 	})
 }
 
@@ -267,23 +267,23 @@ func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 		two, lines := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-		gets(t, one, holder)
-		refused(t, two, waiter)
+		mustAcquire(t, one, holder)
+		wantHeld(t, two, waiter)
 		time.Sleep(3 * time.Second)
 		lines[0].down.Store(true)
-		refused(t, two, waiter)
+		wantHeld(t, two, waiter)
 		lines[0].down.Store(false)
 		try := waiter
 		try.Queue = false
-		refused(t, two, try)
+		wantHeld(t, two, try)
 		takeAll(signals)
-		c[0].forgets(t, holder) // it keeps the place for 2 s more, but the client would trust the signal for 5 s
-		c[1].forgets(t, holder)
+		c[0].forgetClaim(t, holder) // it keeps the place for 2 s more, but the client would trust the signal for 5 s
+		c[1].forgetClaim(t, holder)
 		time.Sleep(100 * time.Millisecond)
 		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
 		}
-		gets(t, two, waiter)
+		mustAcquire(t, two, waiter)
 	})
 }
 
@@ -295,12 +295,12 @@ func TestATryDoesNotInvalidateSignals(t *testing.T) {
 		two, _ := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
-		gets(t, one, holder)
-		refused(t, two, waiter)
+		mustAcquire(t, one, holder)
+		wantHeld(t, two, waiter)
 		try := waiter
 		try.Queue = false
-		refused(t, two, try)
-		releases(t, one, holder)
+		wantHeld(t, two, try)
+		mustRelease(t, one, holder)
 		time.Sleep(100 * time.Millisecond)
 		if granted, retries := takeAll(signals); len(granted) != 1 || retries > 0 {
 			t.Errorf("grants %+v and %d retries; want one grant", granted, retries)
@@ -319,10 +319,10 @@ func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		waiter.TTL = time.Second
-		gets(t, one, holder)
-		refused(t, two, waiter)
+		mustAcquire(t, one, holder)
+		wantHeld(t, two, waiter)
 		time.Sleep(time.Second)
-		releases(t, one, holder)
+		mustRelease(t, one, holder)
 		time.Sleep(time.Second)
 		takeAll(signals)
 		for _, l := range lines {
@@ -351,33 +351,33 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = time.Hour
-		one, ones := c.client(t, time.Millisecond)
-		two, twos := c.client(t, time.Millisecond)
-		three, threes := c.client(t, time.Millisecond)
+		one, oneLines := c.client(t, time.Millisecond)
+		two, twoLines := c.client(t, time.Millisecond)
+		three, threeLines := c.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
-		gets(t, one, holder)
-		down(true, threes[0], threes[1])
+		mustAcquire(t, one, holder)
+		setDown(true, threeLines[0], threeLines[1])
 		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) {
 			// the third claim is in the queue of the last node only
 			t.Fatal(err)
 		}
-		down(false, threes[0], threes[1])
-		refused(t, two, second)
-		refused(t, three, third)
-		c[0].forgets(t, holder) // it signals the second claim, which has no majority
+		setDown(false, threeLines[0], threeLines[1])
+		wantHeld(t, two, second)
+		wantHeld(t, three, third)
+		c[0].forgetClaim(t, holder) // it signals the second claim, which has no majority
 		time.Sleep(time.Second)
 
 		c[0].skew = 0
-		c[0].replace(ones[0], twos[0], threes[0])
-		releases(t, one, holder) // one of the other nodes grants the second claim, one the third
-		g := gets(t, three, third)
+		c[0].replace(oneLines[0], twoLines[0], threeLines[0])
+		mustRelease(t, one, holder) // one of the other nodes grants the second claim, one the third
+		g := mustAcquire(t, three, third)
 		_, err := two.Acquire(t.Context(), second)
 		time.Sleep(time.Second)
 		if granted, _ := takeAll(signals); err == nil || len(granted) > 0 {
 			t.Fatalf("two holders: fence %d, and %v %+v", g.Fence, err, granted)
 		}
-		releases(t, three, third)
-		gets(t, two, second)
+		mustRelease(t, three, third)
+		mustAcquire(t, two, second)
 	})
 }

@@ -120,7 +120,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			l := a.lease()
 			l.HasEnd = true
-			if err := d.giveBack(ctx, i, l, true); err != nil && !isNoSuchLease(err) {
+			if err := d.releaseOnNode(ctx, i, l, true); err != nil && !isNoSuchLease(err) {
 				return driver.Grant{}, err
 			}
 			return d.ask(ctx, i, a.claim)

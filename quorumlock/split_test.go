@@ -46,7 +46,7 @@ func TestAllClientsProgressInRandomSchedules(t *testing.T) {
 // different orders. A claim's place in each node's queue depends on its ticket, so the
 // vote is split for a few turns only, and the cost of a turn does not grow with the
 // number of waiters.
-func TestTheCostOfATurnInACrowd(t *testing.T) {
+func TestTheCostOfATurnDoesNotGrowWithTheCrowd(t *testing.T) {
 	for _, x := range []struct {
 		clients, rounds int
 	}{{32, 1}, {64, 1}, {64, 5}} {

@@ -43,8 +43,8 @@ func (t tag) addTo(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(nil, t.ticket)
 	o.Client = "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest...)) + ":" + o.Client
 	for len(o.Client) > driver.MaxLabelSize {
-		_, last := utf8.DecodeLastRuneInString(o.Client)
-		o.Client = o.Client[:len(o.Client)-last]
+		_, size := utf8.DecodeLastRuneInString(o.Client)
+		o.Client = o.Client[:len(o.Client)-size]
 	}
 	return o
 }

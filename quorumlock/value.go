@@ -17,12 +17,12 @@ import (
 //
 // A single node that cannot raise fences gets the value with the claim.
 
-// write writes the value of a claim that a majority has granted, unless that was done
-// before. The claim is granted only if a majority has the value.
+// writeValue writes the value of a claim that a majority has granted, unless that was
+// done before. The claim is granted only if a majority has the value.
 //
 // A node writes the value once for each lease. So a repeated claim, maybe by another
 // client, does not overwrite a later value of the holder.
-func (a *attempt) write(ctx context.Context, votes grantVotes, grant driver.Grant) error {
+func (a *attempt) writeValue(ctx context.Context, votes grantVotes, grant driver.Grant) error {
 	d := a.d
 	if a.claim.Value == nil || d.nodes[0].FenceRaiser == nil {
 		return nil

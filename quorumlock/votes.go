@@ -117,7 +117,7 @@ func poll[T any](ctx context.Context, d *quorum, r pollRequest[T]) []vote[T] {
 		deadline = time.Now().Add(backgroundRequestLimit)
 	}
 	requestCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
-	stopClosing := context.AfterFunc(d.life, cancel)
+	stopClosing := context.AfterFunc(d.requestsCtx, cancel)
 
 	type answer struct {
 		i int

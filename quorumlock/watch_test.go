@@ -9,11 +9,11 @@ import (
 // One node is down, and the others report changes.
 func TestAWatchReportsChangesWithoutAMinority(t *testing.T) {
 	c := newCluster(3)
-	a, lines := c.client(t)
-	b, _ := c.client(t)
+	locker, lines := c.client(t)
+	watcher, _ := c.client(t)
 	notified := make(chan struct{}, 100)
-	t.Cleanup(b.Watch("job", func() { notified <- struct{}{} }))
-	if !b.Properties().PushesChanges {
+	t.Cleanup(watcher.Watch("job", func() { notified <- struct{}{} }))
+	if !watcher.Properties().PushesChanges {
 		t.Error("PushesChanges is false")
 	}
 	for i := range lines {
@@ -22,11 +22,11 @@ func TestAWatchReportsChangesWithoutAMinority(t *testing.T) {
 			<-notified
 		}
 		x := mutex("job")
-		gets(t, a, x)
+		mustAcquire(t, locker, x)
 		if len(notified) < 2 {
 			t.Errorf("without node %d a grant caused %d notifications; want one from each of a majority", i+1, len(notified))
 		}
-		releases(t, a, x)
+		mustRelease(t, locker, x)
 		lines[i].down.Store(false)
 	}
 }
