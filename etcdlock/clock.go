@@ -22,7 +22,7 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	if !ok {
 		return s.readClock(ctx)
 	}
-	next := s.clock.Next(t, t.After(time.Now()), room)
+	next := s.clock.Next(t, t.ReadingAt(time.Now()), room)
 	_, err := s.txnAtTick(ctx, []clientv3.Cmp{s.lastTickIs(t)}, nil, nil, next)
 	return err
 }

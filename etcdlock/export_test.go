@@ -22,7 +22,7 @@ func (d *lockDriver) ClockLag() time.Duration {
 	if !known {
 		return 0
 	}
-	return now.Sub(t.After(now).Time())
+	return now.Sub(t.ReadingAt(now).Time())
 }
 
 // TickAt returns the content of the clock's key if the clock has stood still since then.

@@ -114,9 +114,9 @@ func Parse(value string, rev int64) (Tick, error) {
 	return t, fmt.Errorf("the clock's key has the value %.40q, which is no time", value)
 }
 
-// After returns this client's reading of the clock: the time of the tick plus the time
-// since t.localTime, up to t.Room.
-func (t Tick) After(now time.Time) locktable.Instant {
+// ReadingAt returns this client's reading of the clock: the time of the tick plus the
+// time since t.localTime, up to t.Room.
+func (t Tick) ReadingAt(now time.Time) locktable.Instant {
 	passed := min(t.Room, now.Sub(t.localTime))
 	return t.Instant + max(1, locktable.Instant(passed/time.Microsecond))
 }
@@ -127,8 +127,8 @@ type Clock struct {
 	changed chan struct{} // has a value if Run has to call due again
 
 	mu            sync.Mutex // protects the fields below
-	cur           Tick
-	known         bool
+	lastTick      Tick
+	known         bool          // this client knows lastTick
 	lastAttempt   string        // the text of the last tick that this client tried to write
 	usedAt        time.Time     // when this client last called Window
 	activeAt      time.Time     // when this client last received an active tick
@@ -154,7 +154,7 @@ func (c *Clock) Window(now time.Time) (w swap.Window, ok bool) {
 		return w, false
 	}
 	c.usedAt = now
-	from := c.cur.After(now)
+	from := c.lastTick.ReadingAt(now)
 	return swap.Window{From: from, To: from.Add(c.widthLocked() + MaxAdvance + maxReceiverSkew), WallClock: locktable.At(now)}, true
 }
 
@@ -191,16 +191,16 @@ func (c *Clock) RecordRoundTrip(trip time.Duration) {
 func (c *Clock) ForSteps(first, last locktable.Instant, now time.Time) (t Tick, addTick, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known || first < c.cur.Instant || last > c.cur.After(now) {
+	if !c.known || first < c.lastTick.Instant || last > c.lastTick.ReadingAt(now) {
 		return t, false, false
 	}
-	fitsNextTick := first < c.cur.Instant.Add(c.cur.Room)
+	fitsNextTick := first < c.lastTick.Instant.Add(c.lastTick.Room)
 	if width := c.widthLocked(); width > 0 { // the next tick may already have been sent
-		fitsNextTick = fitsNextTick || now.Sub(c.cur.localTime) < MaxAdvance+width
+		fitsNextTick = fitsNextTick || now.Sub(c.lastTick.localTime) < MaxAdvance+width
 	}
-	canCarrySteps := c.cur.IsActive() && fitsNextTick
-	due := c.cur.IsOwn && now.Sub(c.cur.localTime) >= tickInterval
-	return c.cur, !canCarrySteps || due, true
+	canCarrySteps := c.lastTick.IsActive() && fitsNextTick
+	due := c.lastTick.IsOwn && now.Sub(c.lastTick.localTime) >= tickInterval
+	return c.lastTick, !canCarrySteps || due, true
 }
 
 // Learn takes a tick that this client has just received. The reading continues, but Learn
@@ -210,15 +210,15 @@ func (c *Clock) ForSteps(first, last locktable.Instant, now time.Time) (t Tick, 
 func (c *Clock) Learn(t Tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known && t.Rev <= c.cur.Rev {
+	if c.known && t.Rev <= c.lastTick.Rev {
 		return
 	}
 	now := time.Now()
-	if t.localTime = now; c.known && t.oldID == c.cur.id {
-		t.localTime = now.Add(-min(maxReceiverSkew, max(0, t.Instant.Until(c.cur.Instant)+now.Sub(c.cur.localTime))))
+	if t.localTime = now; c.known && t.oldID == c.lastTick.id {
+		t.localTime = now.Add(-min(maxReceiverSkew, max(0, t.Instant.Until(c.lastTick.Instant)+now.Sub(c.lastTick.localTime))))
 	}
 	t.IsOwn = t.Value == c.lastAttempt
-	c.cur, c.known = t, true
+	c.lastTick, c.known = t, true
 	if t.IsActive() {
 		c.activeAt = now
 	}
@@ -250,7 +250,7 @@ func (c *Clock) wakeLoop() {
 func (c *Clock) NoteRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known && !c.cur.WasRead {
+	if c.known && !c.lastTick.WasRead {
 		c.tickRequested = time.Now()
 		c.wakeLoop()
 	}
@@ -261,7 +261,7 @@ func (c *Clock) NoteRequest() {
 func (c *Clock) Idle() (next <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.nextTick, c.known && !c.cur.IsActive()
+	return c.nextTick, c.known && !c.lastTick.IsActive()
 }
 
 // RaiseAge records that the tick with the revision rev is at least as old as age. A
@@ -269,8 +269,8 @@ func (c *Clock) Idle() (next <-chan struct{}, ok bool) {
 func (c *Clock) RaiseAge(rev int64, age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := time.Now().Add(-age); c.known && c.cur.Rev == rev && at.Before(c.cur.localTime) {
-		c.cur.localTime = at
+	if at := time.Now().Add(-age); c.known && c.lastTick.Rev == rev && at.Before(c.lastTick.localTime) {
+		c.lastTick.localTime = at
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *Clock) Invalidate() {
 func (c *Clock) Current() (Tick, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cur, c.known
+	return c.lastTick, c.known
 }
 
 // due returns when this client writes the next tick if no other client does, and the room
@@ -299,22 +299,22 @@ func (c *Clock) due() (at time.Time, room time.Duration, ok bool) {
 		return at, 0, false
 	}
 	after := tickInterval
-	if !c.cur.IsActive() {
+	if !c.lastTick.IsActive() {
 		after = idleTickInterval
 		if time.Since(c.activeAt) > driver.MaxRequest {
 			after = longIdleTickInterval
 		}
 	}
 	switch {
-	case !c.cur.IsOwn:
+	case !c.lastTick.IsOwn:
 		after += after/3 + time.Duration(c.jitter*float64(after)*0.3)
-	case c.cur.IsActive():
+	case c.lastTick.IsActive():
 		after += piggybackDelay
 	}
-	at, room = c.cur.localTime.Add(after), IdleAdvance
+	at, room = c.lastTick.localTime.Add(after), IdleAdvance
 	if !c.tickRequested.IsZero() {
 		at = c.tickRequested
-		if !c.cur.IsOwn {
+		if !c.lastTick.IsOwn {
 			at = at.Add(PeerTimeout/20 + time.Duration(c.jitter*float64(PeerTimeout/5)))
 		}
 	}

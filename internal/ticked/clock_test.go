@@ -17,7 +17,7 @@ type world struct {
 	t *testing.T
 
 	mu      sync.Mutex // protects the fields below; locked except in pauses
-	dice    *rand.Rand
+	random  *rand.Rand
 	clients []*Clock
 	last    Tick
 	granted time.Time         // the real time of the last grant
@@ -31,13 +31,13 @@ const leaseTTL = 400 * time.Millisecond
 // long.
 func (w *world) pause() {
 	longest := 2 * time.Millisecond
-	switch n := w.dice.IntN(100); {
+	switch n := w.random.IntN(100); {
 	case n < 3:
 		longest = 4 * time.Second
 	case n < 20:
 		longest = 600 * time.Millisecond
 	}
-	took := time.Duration(w.dice.Int64N(int64(longest)))
+	took := time.Duration(w.random.Int64N(int64(longest)))
 	w.mu.Unlock()
 	time.Sleep(took)
 	w.mu.Lock()
@@ -98,10 +98,10 @@ func (w *world) step(c *Clock) {
 func (w *world) writeTick(c *Clock) {
 	t, _ := c.Current()
 	room := MaxAdvance
-	if w.dice.IntN(3) == 0 {
+	if w.random.IntN(3) == 0 {
 		room = IdleAdvance
 	}
-	next := c.Next(t, t.After(time.Now()), room)
+	next := c.Next(t, t.ReadingAt(time.Now()), room)
 	w.pause()
 	if w.last.Value == t.Value {
 		w.write(next)
@@ -144,7 +144,7 @@ func TestAClockInUseLosesNoTime(t *testing.T) {
 		running.Go(func() {
 			c.Run(ctx, nil, func(_ context.Context, room time.Duration) error {
 				old, _ := c.Current()
-				next := c.Next(old, old.After(time.Now()), room)
+				next := c.Next(old, old.ReadingAt(time.Now()), room)
 				time.Sleep(5 * time.Millisecond) // the round trip
 				next.Rev = old.Rev + 1
 				c.Learn(next)
@@ -170,7 +170,7 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		bubble.Test(t, func(t *testing.T) {
-			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
+			w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
 			w.last = Tick{Instant: 1_000_000, Room: MaxAdvance, Value: "first", id: "first", Rev: 1}
 			for i := range 4 {
 				c := New()
@@ -183,11 +183,11 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 			for i, c := range w.clients {
 				w.start(func() {
 					for began := time.Now(); time.Since(began) < time.Minute; {
-						if w.dice.IntN(20) == 0 { // another client opens, and reads the clock
+						if w.random.IntN(20) == 0 { // another client opens, and reads the clock
 							c.Invalidate()
 							c.Learn(w.last)
 						}
-						if w.pause(); i%2 == 0 || w.dice.IntN(10) > 0 {
+						if w.pause(); i%2 == 0 || w.random.IntN(10) > 0 {
 							w.step(c)
 						} else {
 							w.writeTick(c)
