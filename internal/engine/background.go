@@ -5,7 +5,7 @@ import "sync"
 // Background runs a backend's goroutines, and lets its Close wait for them. The zero
 // value is ready.
 type Background struct {
-	all sync.WaitGroup
+	goroutines sync.WaitGroup
 
 	mu     sync.Mutex // protects the fields below; held while a goroutine is added
 	closed bool
@@ -20,7 +20,7 @@ func (b *Background) Go(f func()) {
 		f()
 		return
 	}
-	b.all.Go(f)
+	b.goroutines.Go(f)
 	b.mu.Unlock()
 }
 
@@ -29,5 +29,5 @@ func (b *Background) Close() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
-	b.all.Wait()
+	b.goroutines.Wait()
 }

@@ -20,7 +20,7 @@ import (
 type Claims struct {
 	mu               sync.Mutex // protects the fields below
 	waiting, holding map[driver.Token]*Claim
-	due              due
+	schedule         pollSchedule
 	sweptAt          time.Time
 	hasNextPoll      bool          // a Poller has computed the time of its next poll
 	pollSooner       chan struct{} // capacity 1; see PollSooner
@@ -59,7 +59,7 @@ func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	case err == nil:
 		c.Hold(claim.Token, claim.Name, time.Now().Add(claim.TTL))
 	case refused && held.Position > 0:
-		c.wait(claim, held, sent)
+		c.recordWaiting(claim, held, sent)
 	case refused, errors.Is(err, driver.ErrValueNotBelow):
 		c.Drop(claim.Token) // the claim has no place
 		return false
@@ -69,7 +69,7 @@ func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
 	return true
 }
 
-func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Time) {
+func (c *Claims) recordWaiting(claim *driver.Claim, held *driver.HeldError, sent time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -84,8 +84,8 @@ func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Tim
 	sooner := isNew || held.Position-1 < x.ahead
 	x.Until, x.answeredAt, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
 	if sooner {
-		c.due.add(x)
-		c.wake()
+		c.schedule.add(x)
+		c.wakePoller()
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
 	delete(c.waiting, t)
 	c.holding[t] = &Claim{Token: t, Name: name, Until: until, held: true, answeredAt: now}
 	if !c.hasNextPoll { // not for each lease, because waking a Poller costs more than the rest of Hold
-		c.wake()
+		c.wakePoller()
 	}
 }
 
@@ -165,7 +165,7 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 		s.Kind = driver.SignalRetry
 		changed = changed || place < x.ahead
 		if x.ahead = place; changed && c.waiting[x.Token] == x {
-			c.due.add(x)
+			c.schedule.add(x)
 		}
 		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opensAt {
 			x.opensAt, isSignal = at, true
@@ -210,7 +210,7 @@ func (c *Claims) nextPoll(polledAt time.Time, pace Pace, losses time.Duration) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) > 0 {
-		next = c.due.next(c.waiting, polledAt, pace)
+		next = c.schedule.next(c.waiting, polledAt, pace)
 	}
 	if t := polledAt.Add(losses); len(c.holding) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
@@ -270,7 +270,7 @@ func (c *Claims) sweepIfDue(now time.Time) {
 	}
 }
 
-func (c *Claims) wake() {
+func (c *Claims) wakePoller() {
 	select {
 	case c.pollSooner <- struct{}{}:
 	default:

@@ -32,7 +32,7 @@ func ReadDuration(query url.Values, what, name, example string, to *time.Duratio
 	return nil
 }
 
-// unreadable does not quote the value, because a parameter may be a part of a password.
+// unreadable returns an error without the value, which may be a part of a password.
 func unreadable(what, name, allowed string) error {
 	return &driver.InvalidError{Argument: what, Problem: "has a " + name + " that cannot be read", Allowed: allowed}
 }

@@ -20,9 +20,9 @@ const (
 	lossInterval = 500 * time.Millisecond
 )
 
-// runPoller runs f beside a Poller in virtual time. polls sleeps, and returns the number
-// of polls meanwhile.
-func runPoller(t *testing.T, poll func(context.Context) error, f func(p *engine.Poller, pollNow chan<- struct{}, polls func(time.Duration) int)) {
+// runPoller runs f beside a Poller in virtual time. pollsDuring sleeps, and returns the
+// number of polls meanwhile.
+func runPoller(t *testing.T, poll func(context.Context) error, f func(p *engine.Poller, pollNow chan<- struct{}, pollsDuring func(time.Duration) int)) {
 	bubble.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		pollNow := make(chan struct{})
@@ -62,51 +62,51 @@ func addWaiter(c *engine.Claims, name string, position int, fence uint64) *drive
 }
 
 func TestThePollerSleepsWithoutClaims(t *testing.T) {
-	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
-		wantPolls(t, "without claims", polls(time.Hour), 0, 0)
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
+		wantPolls(t, "without claims", pollsDuring(time.Hour), 0, 0)
 		c := addWaiter(p.Claims, "job", 1, 1)
-		wantPolls(t, "just after it was woken", polls(quick), 1, 1)
+		wantPolls(t, "just after it was woken", pollsDuring(quick), 1, 1)
 		p.Claims.Drop(c.Token)
-		wantPolls(t, "after the claim was dropped", polls(time.Hour), 0, 0)
+		wantPolls(t, "after the claim was dropped", pollsDuring(time.Hour), 0, 0)
 	})
 }
 
 func TestPausesGrowUntilTheNameIsGranted(t *testing.T) {
-	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
 		c := addWaiter(p.Claims, "job", 1, 1)
-		wantPolls(t, "the first 40 ms", polls(40*time.Millisecond), 8, 12)
-		wantPolls(t, "up to 400 ms", polls(360*time.Millisecond), 17, 28)
-		polls(time.Minute)
-		wantPolls(t, "each minute after that", polls(time.Minute), 213, 240)
+		wantPolls(t, "the first 40 ms", pollsDuring(40*time.Millisecond), 8, 12)
+		wantPolls(t, "up to 400 ms", pollsDuring(360*time.Millisecond), 17, 28)
+		pollsDuring(time.Minute)
+		wantPolls(t, "each minute after that", pollsDuring(time.Minute), 213, 240)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 1})
-		wantPolls(t, "after its place was renewed", polls(time.Second), 3, 4)
+		wantPolls(t, "after its place was renewed", pollsDuring(time.Second), 3, 4)
 		p.Claims.Compare([]engine.Claim{{Token: c.Token}}, &locktable.Entry{Fence: 2, Queue: []locktable.Waiter{{ClaimInfo: locktable.ClaimInfo{Token: c.Token}}}}, time.Now())
-		polls(slow + slow/8)
-		wantPolls(t, "after another grant", polls(time.Second), 10, 30)
+		pollsDuring(slow + slow/8)
+		wantPolls(t, "after another grant", pollsDuring(time.Second), 10, 30)
 	})
 }
 
 func TestPausesAreShorterNearerToTheHead(t *testing.T) {
-	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
 		c := addWaiter(p.Claims, "job", 10, 1)
-		wantPolls(t, "the tenth", polls(30*time.Millisecond), 0, 0)
+		wantPolls(t, "the tenth", pollsDuring(30*time.Millisecond), 0, 0)
 		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 10})
-		wantPolls(t, "the first", polls(20*time.Millisecond), 3, 6)
+		wantPolls(t, "the first", pollsDuring(20*time.Millisecond), 3, 6)
 		p.Claims.Drop(c.Token)
 		addWaiter(p.Claims, "job", 10, 1)
-		polls(time.Minute)
-		wantPolls(t, "the tenth, while nothing changes", polls(time.Minute), 53, 60)
+		pollsDuring(time.Minute)
+		wantPolls(t, "the tenth, while nothing changes", pollsDuring(time.Minute), 53, 60)
 	})
 }
 
 func TestAHeldLeaseIsPolledEveryLossInterval(t *testing.T) {
-	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, pollNothing, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
 		c := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: 10 * time.Second}
 		p.Claims.Acquired(c, time.Now(), nil)
-		wantPolls(t, "while it holds", polls(5*time.Second), 9, 11)
+		wantPolls(t, "while it holds", pollsDuring(5*time.Second), 9, 11)
 		p.Claims.Renewed([]driver.LeaseRef{{Name: "job", Token: c.Token, TTL: 10 * time.Second}}, time.Now(), []error{nil})
-		wantPolls(t, "after a renewal", polls(9*time.Second), 17, 19)
-		wantPolls(t, "after it expired", polls(time.Hour), 1, 4)
+		wantPolls(t, "after a renewal", pollsDuring(9*time.Second), 17, 19)
+		wantPolls(t, "after it expired", pollsDuring(time.Hour), 1, 4)
 	})
 }
 
@@ -118,16 +118,16 @@ func TestThePauseGrowsAfterEachFailedPoll(t *testing.T) {
 		}
 		return nil
 	}
-	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
 		addWaiter(p.Claims, "job", 1, 1)
 		down.Store(true)
-		wantPolls(t, "the first second", polls(time.Second), 5, 12)
-		polls(10 * time.Second)
-		wantPolls(t, "each minute after that", polls(time.Minute), 40, 120)
+		wantPolls(t, "the first second", pollsDuring(time.Second), 5, 12)
+		pollsDuring(10 * time.Second)
+		wantPolls(t, "each minute after that", pollsDuring(time.Minute), 40, 120)
 		addWaiter(p.Claims, "other", 1, 1)
-		wantPolls(t, "when another claim is added", polls(50*time.Millisecond), 0, 1)
+		wantPolls(t, "when another claim is added", pollsDuring(50*time.Millisecond), 0, 1)
 		down.Store(false)
-		wantPolls(t, "when the server is up again", polls(3*time.Second), 5, 60)
+		wantPolls(t, "when the server is up again", pollsDuring(3*time.Second), 5, 60)
 	})
 }
 
@@ -138,21 +138,21 @@ func TestAHangingPollIsCanceled(t *testing.T) {
 		ended++
 		return ctx.Err()
 	}
-	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, poll, func(p *engine.Poller, _ chan<- struct{}, pollsDuring func(time.Duration) int) {
 		addWaiter(p.Claims, "job", 1, 1)
-		if n := polls(time.Minute); n < 9 || ended < n-1 {
+		if n := pollsDuring(time.Minute); n < 9 || ended < n-1 {
 			t.Errorf("%d polls began and %d ended", n, ended)
 		}
 	})
 }
 
 func TestPollNowMakesAPollDueAtOnce(t *testing.T) {
-	runPoller(t, pollNothing, func(p *engine.Poller, pollNow chan<- struct{}, polls func(time.Duration) int) {
+	runPoller(t, pollNothing, func(p *engine.Poller, pollNow chan<- struct{}, pollsDuring func(time.Duration) int) {
 		go func() { time.Sleep(time.Millisecond); pollNow <- struct{}{} }()
-		wantPolls(t, "without claims", polls(time.Second), 1, 1)
+		wantPolls(t, "without claims", pollsDuring(time.Second), 1, 1)
 		addWaiter(p.Claims, "job", 1, 1)
-		polls(time.Hour)
+		pollsDuring(time.Hour)
 		go func() { time.Sleep(time.Millisecond); pollNow <- struct{}{} }()
-		wantPolls(t, "with a waiting claim", polls(slow-quick), 1, 2)
+		wantPolls(t, "with a waiting claim", pollsDuring(slow-quick), 1, 2)
 	})
 }

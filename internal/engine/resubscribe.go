@@ -17,9 +17,9 @@ type Subscription struct {
 	// If the engine's client subscribes again by itself, Run calls subscribed each time.
 	Run func(ctx context.Context, subscribed func())
 
-	// StateChanged gets whether the subscription is up, and must not block. Each call of
-	// subscribed calls StateChanged(true): earlier messages may be lost, so the backend
-	// has to poll. The first failure, at the start or after a success, calls
+	// StateChanged takes the new state of the subscription, and must not block. Each call
+	// of subscribed calls StateChanged(true): earlier messages may be lost, so the
+	// backend has to poll. The first failure, at the start or after a success, calls
 	// StateChanged(false).
 	StateChanged func(up bool)
 

@@ -11,17 +11,17 @@ import (
 // Tracked is a driver over a table that records the answers to its steps in Claims.
 type Tracked struct {
 	*locktable.Driver
-	claims *Claims
-	begun  func()
+	claims  *Claims
+	onClaim func()
 }
 
-// NewTracked makes a Tracked that records the answers of d in c. It calls begun after
-// each Acquire or AcquireAll that leaves a claim waiting or holding. begun may be nil.
-func NewTracked(d *locktable.Driver, c *Claims, begun func()) Tracked {
-	if begun == nil {
-		begun = func() {}
+// NewTracked makes a Tracked that records the answers of d in c. It calls onClaim after
+// each Acquire or AcquireAll that leaves a claim waiting or holding. onClaim may be nil.
+func NewTracked(d *locktable.Driver, c *Claims, onClaim func()) Tracked {
+	if onClaim == nil {
+		onClaim = func() {}
 	}
-	return Tracked{d, c, begun}
+	return Tracked{d, c, onClaim}
 }
 
 // Acquire implements driver.Driver.
@@ -29,7 +29,7 @@ func (d *Tracked) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	sent := time.Now()
 	g, err := d.Driver.Acquire(ctx, c)
 	if d.claims.Acquired(&c, sent, err) {
-		d.begun()
+		d.onClaim()
 	}
 	return g, err
 }
@@ -41,8 +41,8 @@ type TrackedAll struct {
 }
 
 // NewTrackedAll is NewTracked for a driver over such a table.
-func NewTrackedAll(d *locktable.GroupedDriver, c *Claims, begun func()) TrackedAll {
-	return TrackedAll{NewTracked(d.Driver, c, begun), d}
+func NewTrackedAll(d *locktable.GroupedDriver, c *Claims, onClaim func()) TrackedAll {
+	return TrackedAll{NewTracked(d.Driver, c, onClaim), d}
 }
 
 // AcquireAll implements driver.AllAcquirer.
@@ -53,7 +53,7 @@ func (d *TrackedAll) AcquireAll(ctx context.Context, claims []driver.Claim) ([]d
 		d.claims.Acquired(&claims[i], sent, nil)
 	}
 	if len(grants) > 0 {
-		d.begun()
+		d.onClaim()
 	}
 	return grants, err
 }
