@@ -155,15 +155,15 @@ func TestPutAndTakeMayRunConcurrently(t *testing.T) {
 			}
 		})
 	}
-	last := make(chan struct{})
-	go func() { wg.Wait(); close(last) }()
+	allPut := make(chan struct{})
+	go func() { wg.Wait(); close(allPut) }()
 	arrival := all.Arrival(token, b)
-	for over := false; !over; {
+	for done := false; !done; {
 		select {
 		case <-arrival:
 			_ = all.Take(token, b)
-		case <-last:
-			over = true
+		case <-allPut:
+			done = true
 		}
 	}
 }

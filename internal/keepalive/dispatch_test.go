@@ -23,17 +23,17 @@ func takeAll(d *keepalive.Dispatch[int], now time.Time) (leases [][]int, sent []
 	}
 }
 
-func fill(d *keepalive.Dispatch[int], from, to int) {
+func addNormal(d *keepalive.Dispatch[int], from, to int) {
 	for i := from; i < to; i++ {
-		put(d, i, keepalive.Normal)
+		add(d, i, keepalive.Normal)
 	}
 }
 
-func put(d *keepalive.Dispatch[int], x int, h keepalive.Health) { d.Add(x, time.Minute, h) }
+func add(d *keepalive.Dispatch[int], x int, h keepalive.Health) { d.Add(x, time.Minute, h) }
 
 func TestFourLargeBatchesAreSentAtOnce(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
-	fill(d, 0, 2000)
+	addNormal(d, 0, 2000)
 	batches, _, wait := takeAll(d, start)
 	if len(batches) != 4 || len(batches[3]) != keepalive.BatchSize || batches[3][0] != 3*keepalive.BatchSize {
 		t.Fatalf("%d batches", len(batches))
@@ -50,20 +50,20 @@ func TestFourLargeBatchesAreSentAtOnce(t *testing.T) {
 func TestShortLeasesShareNeitherBatchesNorLimitsWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		d := &keepalive.Dispatch[int]{}
-		fill(d, 0, 2000)
+		addNormal(d, 0, 2000)
 		d.Add(-1, ttl, keepalive.Normal)
 		batches, sent, _ := takeAll(d, start)
 		if i := slices.IndexFunc(batches, func(b []int) bool { return b[0] == -1 }); i < 0 || len(batches[i]) != 1 {
 			t.Fatalf("the short lease is not sent in its own batch: %v", i)
 		}
-		failed := sent[1].HealthAfterFailure(len(batches[1]), 0, false)
+		failedHealth := sent[1].HealthAfterFailure(len(batches[1]), 0, false)
 		for range 2000 {
-			put(d, 0, failed)
+			add(d, 0, failedHealth)
 		}
 		for i := range 500 { // until there is no room for more
 			_, _, _ = takeAll(d, start.Add(time.Duration(i)*20*time.Millisecond))
 		}
-		d.Add(-1, ttl, failed)
+		d.Add(-1, ttl, failedHealth)
 		if batch, _, _ := d.Take(at(10 * time.Second)); len(batch) != 1 || batch[0] != -1 {
 			t.Errorf("a lease of %v waits behind hanging leases", ttl)
 		}
@@ -72,7 +72,7 @@ func TestShortLeasesShareNeitherBatchesNorLimitsWithLongOnes(t *testing.T) {
 
 func TestAnAnswerMakesRoom(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
-	fill(d, 0, 2000)
+	addNormal(d, 0, 2000)
 	_, sent, _ := takeAll(d, start)
 	if !d.Done(sent[0], start, true) {
 		t.Error("Done reports that no lease waits")
@@ -90,7 +90,7 @@ func TestAFailedLeaseIsSentInSmallerBatchesAndThenAlone(t *testing.T) {
 	now := start
 	for range 4 {
 		for i, h := range health {
-			put(d, i, h)
+			add(d, i, h)
 		}
 		for more := true; more; now = now.Add(time.Second) {
 			batches, sent, _ := takeAll(d, now)
@@ -122,7 +122,7 @@ func TestAFailedLeaseIsSentInSmallerBatchesAndThenAlone(t *testing.T) {
 func TestFewLeasesAreSentAloneWhileNothingIsAnswered(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
 	for i := range 16 {
-		put(d, i, keepalive.Suspect)
+		add(d, i, keepalive.Suspect)
 	}
 	_, b, _ := d.Take(start)
 	for _, c := range []struct {
@@ -142,14 +142,14 @@ func TestFewLeasesAreSentAloneWhileNothingIsAnswered(t *testing.T) {
 
 func TestFailedRetriesArePaced(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
-	fill(d, 0, 1)
+	addNormal(d, 0, 1)
 	_, b, _ := d.Take(start)
-	failed := b.HealthAfterFailure(256, 0, false)
+	failedHealth := b.HealthAfterFailure(256, 0, false)
 	d.Done(b, start, false)
 	retryCount, now := 0, start
 	for now.Before(at(10 * time.Second)) {
 		for range 100 {
-			put(d, 0, failed)
+			add(d, 0, failedHealth)
 		}
 		_, sent, wait := takeAll(d, now)
 		for _, b := range sent {
@@ -165,7 +165,7 @@ func TestFailedRetriesArePaced(t *testing.T) {
 
 func TestHangingBatchesAreBounded(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
-	fill(d, 0, 1_000_000)
+	addNormal(d, 0, 1_000_000)
 	n, now := 0, start
 	for range 1000 {
 		_, sent, _ := takeAll(d, now)

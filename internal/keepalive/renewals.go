@@ -179,7 +179,7 @@ func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 }
 
 // Wake returns a channel that receives a value when Due or Take may have work earlier
-// than they said.
+// than the time that it returned.
 func (r *Renewals[L]) Wake() <-chan struct{} { return r.wake }
 
 func (r *Renewals[L]) wakeCaller() {

@@ -55,17 +55,17 @@ type story struct {
 
 // step runs one step, and returns its result.
 func (s *story) step(words []string) string {
-	o, args := map[string]string{}, []string{""}
+	options, args := map[string]string{}, []string{""}
 	for _, word := range words[1:] {
-		if key, value, is := strings.Cut(word, "="); is {
-			o[key] = value
+		if key, value, isOption := strings.Cut(word, "="); isOption {
+			options[key] = value
 		} else {
 			args = append(args, word)
 		}
 	}
-	number := func(key string) int { n, _ := strconv.Atoi(o[key]); return n }
-	span := func(key string) time.Duration { d, _ := time.ParseDuration(o[key]); return d }
-	now, name, last := start.Add(span("at")), cmp.Or(o["on"], "x"), args[len(args)-1]
+	number := func(key string) int { n, _ := strconv.Atoi(options[key]); return n }
+	duration := func(key string) time.Duration { d, _ := time.ParseDuration(options[key]); return d }
+	now, name, last := start.Add(duration("at")), cmp.Or(options["on"], "x"), args[len(args)-1]
 	w, h := s.waiters[last], s.holds[last]
 	switch words[0] {
 	case "enter": // KIND WHO[:PERSON]...
@@ -80,15 +80,15 @@ func (s *story) step(words []string) string {
 		return cmp.Or(strings.Join(asking, " "), "nobody")
 	case "refused": // WHO...
 		for _, who := range args[1:] {
-			holder := driver.Holder{Fence: uint64(number("fence")), Owner: driver.Owner{Client: o["by"]}}
+			holder := driver.Holder{Fence: uint64(number("fence")), Owner: driver.Owner{Client: options["by"]}}
 			s.waiters[who].RecordHeld(&driver.HeldError{
 				Name: name, Position: number("place"), Fence: uint64(number("said")), Holders: number("holders"), Holder: holder,
-			}, o["rivals"] != "")
+			}, options["rivals"] != "")
 		}
 	case "grant", "hold": // WHO..., or a hold of no waiter
 		for _, arg := range args[1:] {
-			h := &hold{kind: "exclusive", left: number("spare"), lost: o["lost"] != ""}
-			s.holds[cmp.Or(o["hold"], arg)] = h
+			h := &hold{kind: "exclusive", left: number("spare"), lost: options["lost"] != ""}
+			s.holds[cmp.Or(options["hold"], arg)] = h
 			s.Granted(name, s.waiters[arg], h, h.left, now)
 			s.removeWaiter(arg)
 		}
@@ -116,7 +116,7 @@ func (s *story) step(words []string) string {
 	case "fail": // WHO
 		return w.RecordFailure(now, errNet).Sub(start).String()
 	case "faillocal": // WHO
-		w.FailLocalWaiters(span("patience"), errNet, now)
+		w.FailLocalWaiters(duration("patience"), errNet, now)
 	case "error": // WHO
 		<-w.Turn()
 		return answerText(w.Err())

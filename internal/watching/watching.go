@@ -66,7 +66,7 @@ func New(subscribe Subscribe, mark Mark) *Watching {
 	return w
 }
 
-// Watch is for driver.Watchers.OnFirstWatch.
+// Watch marks name, and calls f after changes, until stop (driver.Watchers.OnFirstWatch).
 func (w *Watching) Watch(name string, f func()) (stop func()) {
 	x := &watch{token: driver.NewToken(), name: name, notify: f, ok: true}
 	w.mu.Lock()

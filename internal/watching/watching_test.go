@@ -48,13 +48,13 @@ func (b *backend) mark(ctx context.Context, tokens []driver.Token, names []strin
 	return known, ok, nil
 }
 
-func (b *backend) set(fail func(ctx context.Context, names []string) error) {
+func (b *backend) setFailure(fail func(ctx context.Context, names []string) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail, b.tries = fail, nil
 }
 
-// triesSinceSet returns the number of names in each try since set.
+// triesSinceSet returns the number of names in each try since setFailure.
 func (b *backend) triesSinceSet() []int {
 	synctest.Wait()
 	b.mu.Lock()
@@ -124,7 +124,7 @@ func TestTheOtherNamesAreMarkedBesideADamagedOne(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w, b, _ := watchNames("a", "bad", "c")
 		defer w.Close()
-		b.set(func(_ context.Context, names []string) error {
+		b.setFailure(func(_ context.Context, names []string) error {
 			if slices.Contains(names, "bad") {
 				return errors.New("damaged")
 			}
@@ -141,7 +141,7 @@ func TestASingleNameIsNotTriedAgainAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w, b, calls := watchNames("a")
 		defer w.Close()
-		b.set(func(context.Context, []string) error { return errors.New("disk full") })
+		b.setFailure(func(context.Context, []string) error { return errors.New("disk full") })
 		b.setState(true)
 		if got := b.triesSinceSet(); !slices.Equal(got, []int{1}) || calls() == 0 || !w.MissesChanges() {
 			t.Errorf("tries of %v names, misses changes: %v", got, w.MissesChanges())
@@ -177,7 +177,7 @@ func TestAHangingBackendDoesNotDelayEachName(t *testing.T) {
 				names := slices.Repeat([]string{"a"}, 100)
 				w, b, calls := watchNames(names...)
 				defer w.Close()
-				b.set(fail)
+				b.setFailure(fail)
 				b.setState(true)
 				synctest.Wait()
 				time.Sleep(2 * markTimeout)
@@ -191,7 +191,7 @@ func TestAHangingBackendDoesNotDelayEachName(t *testing.T) {
 						break
 					}
 				}
-				b.set(nil)
+				b.setFailure(nil)
 				time.Sleep(10 * time.Second)
 				if n := calls(); n == 0 || w.MissesChanges() {
 					t.Errorf("after the backend recovered: %d calls, misses changes: %v", n, w.MissesChanges())
@@ -205,7 +205,7 @@ func TestAHangingBackendDoesNotDelayEachName(t *testing.T) {
 func TestCloseCancelsATryUnderWay(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w, b, _ := watchNames("a", "b")
-		b.set(func(ctx context.Context, _ []string) error {
+		b.setFailure(func(ctx context.Context, _ []string) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
