@@ -30,7 +30,7 @@ type Clock struct {
 	base time.Time // the first reading; it carries the monotonic and the wall clock
 	boot time.Duration
 
-	drift atomic.Int64 // by how much the wall clock was ahead of the monotonic one when slept was last measured
+	drift atomic.Int64 // the lead of the wall clock over the monotonic one when slept was last measured
 
 	mu    sync.Mutex // held while slept is measured
 	slept atomic.Int64
@@ -53,8 +53,8 @@ func (c *Clock) Now() Reading {
 	return Reading{Mono: t, Slept: time.Duration(c.slept.Load())}
 }
 
-// measureSleep measures how long the machine has slept in all: by how much the boot clock
-// has advanced more than the monotonic clock.
+// measureSleep measures the machine's total sleep: the time by which the boot clock has
+// advanced more than the monotonic clock.
 func (c *Clock) measureSleep(drift time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Context is context.WithDeadline, but makes its timer only when Done is called.
+// Context is a context with a deadline, whose timer is made only when Done is called.
 type Context struct {
 	context.Context // the parent
 	deadline        time.Time
@@ -77,7 +77,7 @@ func (c *Context) Ends() time.Time { return c.deadline }
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// CallerDone is called by the package's CallerDone.
+// CallerDone is the method that the package's function CallerDone calls.
 func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
 
 // Done implements context.Context.

@@ -31,7 +31,7 @@ type Return[C any] struct {
 	sentInLastRound bool      // its request was sent in the last round
 }
 
-// A Request releases x once. It returns an error with every outcome except Done.
+// A Request releases x once. Its error is for Abandon, and is nil with the outcome Done.
 type Request[C any] func(ctx context.Context, x *Return[C], sent time.Time) (Outcome, error)
 
 // Outcome is the outcome of the request for a return.
@@ -97,8 +97,8 @@ func (r *Returner[C]) Add(x *Return[C]) {
 	r.sendDueLocked()
 }
 
-// AddSent is Add after a first release of x. If the backend answered that release, x is
-// released again only if an unanswered Acquire may still be granted.
+// AddSent adds x after a first release of it was sent. If the backend answered that
+// release, x is released again only if an unanswered Acquire may still be granted.
 func (r *Returner[C]) AddSent(x *Return[C], now time.Time, answered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,9 +201,9 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	return nil, wait
 }
 
-// retryLocked takes a failed return, if fewer than room failed returns are under way.
-func (r *Returner[C]) retryLocked(now time.Time, room int) *Return[C] {
-	if r.retrying >= room || r.inFlight >= r.maxInFlight || now.Before(r.nextRetry) {
+// retryLocked takes a failed return, if fewer than limit failed returns are under way.
+func (r *Returner[C]) retryLocked(now time.Time, limit int) *Return[C] {
+	if r.retrying >= limit || r.inFlight >= r.maxInFlight || now.Before(r.nextRetry) {
 		return nil
 	}
 	x := popUnexpired(&r.failed, now)
