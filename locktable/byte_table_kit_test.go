@@ -31,74 +31,74 @@ func newByteTable() *byteTable {
 	return &byteTable{rows: map[string][]byte{}, now: start, drivers: map[string]*locktable.Driver{}}
 }
 
-func (s *byteTable) client(inbox string) *locktable.Driver {
-	s.drivers[inbox] = locktable.New(s, inbox)
-	return s.drivers[inbox]
+func (table *byteTable) client(inbox string) *locktable.Driver {
+	table.drivers[inbox] = locktable.New(table, inbox)
+	return table.drivers[inbox]
 }
 
 // ctxEndingInNextStep returns a ctx that ends while the next step waits for its turn.
-func (s *byteTable) ctxEndingInNextStep(t *testing.T) (context.Context, context.CancelFunc) {
+func (table *byteTable) ctxEndingInNextStep(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s.beforeStep = func() {
-		s.beforeStep = nil
+	table.beforeStep = func() {
+		table.beforeStep = nil
 		cancel()
 	}
 	return ctx, cancel
 }
 
-func (s *byteTable) load(name string) (*locktable.Entry, error) {
-	if s.rows[name] == nil {
+func (table *byteTable) load(name string) (*locktable.Entry, error) {
+	if table.rows[name] == nil {
 		return &locktable.Entry{}, nil
 	}
-	return locktable.Decode(s.rows[name])
+	return locktable.Decode(table.rows[name])
 }
 
-func (s *byteTable) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (table *byteTable) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	defer func() {
 		for _, signal := range signals {
-			s.drivers[signal.Inbox].Deliver(signal.Signal)
+			table.drivers[signal.Inbox].Deliver(signal.Signal)
 		}
 	}()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.updates++
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	table.updates++
 	for i, step := range steps {
-		if s.beforeStep != nil {
-			s.beforeStep()
+		if table.beforeStep != nil {
+			table.beforeStep()
 		}
 		if step.HasEnd && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		name := step.Name
-		if s.err != nil {
-			return s.err
+		if table.err != nil {
+			return table.err
 		}
-		e, err := s.load(name)
+		e, err := table.load(name)
 		if err != nil {
 			return err
 		}
-		if f(i, e, s.now); e.Changed {
-			s.rows[name] = e.Append(nil)
+		if f(i, e, table.now); e.Changed {
+			table.rows[name] = e.Append(nil)
 		}
 		signals = append(signals, e.Signals...)
 	}
 	return ctx.Err()
 }
 
-func (s *byteTable) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, err := s.load(name)
-	return e, s.now, errors.Join(s.err, err)
+func (table *byteTable) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	e, err := table.load(name)
+	return e, table.now, errors.Join(table.err, err)
 }
 
-func (s *byteTable) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+func (table *byteTable) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(s.rows)) { // all names: a table may yield more
-			e, now, err := s.Read(ctx, name)
-			if s.err != nil {
-				yield(locktable.Row{}, s.err)
+		for _, name := range slices.Sorted(maps.Keys(table.rows)) { // all names: a table may yield more
+			e, now, err := table.Read(ctx, name)
+			if table.err != nil {
+				yield(locktable.Row{}, table.err)
 				return
 			}
 			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) {
@@ -108,10 +108,10 @@ func (s *byteTable) Scan(ctx context.Context, prefix string) iter.Seq2[locktable
 	}
 }
 
-func (s *byteTable) Properties() driver.Properties { return driver.Properties{Backend: "shelf"} }
+func (table *byteTable) Properties() driver.Properties { return driver.Properties{Backend: "shelf"} }
 
-func (s *byteTable) Close() error {
-	s.closes++
+func (table *byteTable) Close() error {
+	table.closes++
 	return io.ErrClosedPipe
 }
 

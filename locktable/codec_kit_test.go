@@ -43,12 +43,12 @@ func seedEntries(t tb) []*locktable.Entry {
 	lasting.Closed, lasting.Holders[0].Expires, lasting.Queue[0].Expires = 1<<53-1, 1<<53-1, 1<<53-1
 	marked.Marks = []locktable.Mark{{Token: tokenOf("mark"), Inbox: "in", Until: 13}}
 	all := []*locktable.Entry{{}, fullEntry(), headFits, lasting, marked}
-	l := newFixture(t)
+	fx := newFixture(t)
 	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), withForce(permits("e", 1, 2))} {
 		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
 		c.Value = []byte{byte(i)}
-		_, _ = l.acquire(c)
-		all = append(all, clone(l.e))
+		_, _ = fx.acquire(c)
+		all = append(all, clone(fx.entry))
 	}
 	return all
 }

@@ -41,18 +41,18 @@ const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of 
 
 func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 	o := basictest.LargestOwner()
-	l := newFixture(t) // the fixture checks that every valid claim can be stored
-	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
-	l.wantGranted(with(mutex("a"), func(c *driver.Claim) {
+	fx := newFixture(t) // the fixture checks that every valid claim can be stored
+	fx.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
+	fx.wantGranted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 	}))
-	l.wantHeld(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
+	fx.wantHeld(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
 		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 		c.Value, c.ValueBelow = make([]byte, driver.MaxValue), bytes.Repeat([]byte{1}, driver.MaxValue)
 	}))
-	noError(t, l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o))
-	l.wantHeld(mutex("c"))
+	noError(t, fx.entry.Break(fx.now, fx.entry.Fence, driver.MaxTTL, o))
+	fx.wantHeld(mutex("c"))
 }
 
 func TestATruncatedEntryIsRefused(t *testing.T) {
@@ -199,12 +199,12 @@ func FuzzDecode(f *testing.F) {
 		if e.Fence > 1<<61 || len(ops) > 512 {
 			return // the fences of the next grants could not be stored
 		}
-		l := newFixture(t)
-		l.e, l.lastFence = e, e.Fence
+		fx := newFixture(t)
+		fx.entry, fx.lastFence = e, e.Fence
 		choose, left := byteChooser(ops)
 		for {
-			if o := l.drawOp(choose, true); o.what != "forget" {
-				l.do(o)
+			if o := fx.drawOp(choose, true); o.what != "forget" {
+				fx.do(o)
 			}
 			if left() == 0 {
 				return

@@ -10,72 +10,72 @@ import (
 
 // A renewal that does not extend the lease does not write it.
 func TestARenewalThatDoesNotExtendWritesNothing(t *testing.T) {
-	l := newFixture(t)
-	l.wantGranted(mutex("a"))
-	l.wantNoError(l.renew("a", ttl))
-	equal(t, "changed", l.e.Changed, false)
+	fx := newFixture(t)
+	fx.wantGranted(mutex("a"))
+	fx.wantNoError(fx.renew("a", ttl))
+	equal(t, "changed", fx.entry.Changed, false)
 }
 
 func TestMinHold(t *testing.T) {
-	runEach(t, map[string]func(l *fixture){
-		"LastsEvenIfTheGrantTookEffectLate": func(l *fixture) {
-			l.e.Uncertainty = 5 * sec
-			l.wantGranted(mutex("a"))
-			granted := l.now.Add(5 * sec) // at the end of the window
-			l.sleep(5 * sec)
-			l.e.Uncertainty = sec
-			l.wantNoError(l.release("a", 20*sec))
-			equal(l.t, "end", l.e.Holders[0].Expires, granted.Add(20*sec))
+	runEach(t, map[string]func(fx *fixture){
+		"LastsEvenIfTheGrantTookEffectLate": func(fx *fixture) {
+			fx.entry.Uncertainty = 5 * sec
+			fx.wantGranted(mutex("a"))
+			granted := fx.now.Add(5 * sec) // at the end of the window
+			fx.sleep(5 * sec)
+			fx.entry.Uncertainty = sec
+			fx.wantNoError(fx.release("a", 20*sec))
+			equal(fx.t, "end", fx.entry.Holders[0].Expires, granted.Add(20*sec))
 		},
-		"LastsNoLongerIfItIsReleasedEarly": func(l *fixture) {
-			l.e.Uncertainty = 5 * sec
-			l.wantGranted(mutex("a"))
-			l.e.Uncertainty = sec
-			l.wantNoError(l.release("a", 20*sec)) // the grant was no later than the end of this window
-			equal(l.t, "end", l.e.Holders[0].Expires, l.now.Add(21*sec))
+		"LastsNoLongerIfItIsReleasedEarly": func(fx *fixture) {
+			fx.entry.Uncertainty = 5 * sec
+			fx.wantGranted(mutex("a"))
+			fx.entry.Uncertainty = sec
+			fx.wantNoError(fx.release("a", 20*sec)) // the grant was no later than the end of this window
+			equal(fx.t, "end", fx.entry.Holders[0].Expires, fx.now.Add(21*sec))
 		},
 	})
 }
 
 func TestIdle(t *testing.T) {
-	runEach(t, map[string]func(l *fixture){
-		"NotWhileANameIsHeldClosedOrWaitedFor": func(l *fixture) {
-			g := l.wantGranted(mutex("a"))
-			l.sleep(sec)
-			equal(l.t, "idle while held", l.e.Idle(l.now), false)
-			l.wantNoError(l.breakLease(g.Fence, 5*sec, "boss"))
-			equal(l.t, "idle while closed", l.e.Idle(l.now), false)
-			l.wantHeld(mutex("b"))
-			equal(l.t, "idle while waited for", l.e.Idle(l.now), false)
-			l.wantNoError(l.release("b", 0))
-			l.sleep(5 * sec)
-			equal(l.t, "idle while the break of a's lease is remembered", l.e.Idle(l.now), false)
-			l.sleep(ttl)
-			l.wantNoLease(l.renew("a", ttl))
-			equal(l.t, "idle", l.e.Idle(l.now), true)
+	runEach(t, map[string]func(fx *fixture){
+		"NotWhileANameIsHeldClosedOrWaitedFor": func(fx *fixture) {
+			g := fx.wantGranted(mutex("a"))
+			fx.sleep(sec)
+			equal(fx.t, "idle while held", fx.entry.Idle(fx.now), false)
+			fx.wantNoError(fx.breakLease(g.Fence, 5*sec, "boss"))
+			equal(fx.t, "idle while closed", fx.entry.Idle(fx.now), false)
+			fx.wantHeld(mutex("b"))
+			equal(fx.t, "idle while waited for", fx.entry.Idle(fx.now), false)
+			fx.wantNoError(fx.release("b", 0))
+			fx.sleep(5 * sec)
+			equal(fx.t, "idle while the break of a's lease is remembered", fx.entry.Idle(fx.now), false)
+			fx.sleep(ttl)
+			fx.wantNoLease(fx.renew("a", ttl))
+			equal(fx.t, "idle", fx.entry.Idle(fx.now), true)
 		},
-		"NotWhileItIsOnlyClosed": func(l *fixture) {
-			g := l.wantGranted(mutex("a"))
-			l.wantNoError(l.release("a", time.Hour))
-			l.sleep(sec)
-			l.wantNoError(l.breakLease(g.Fence, 5*sec, "boss"))
-			equal(l.t, "idle", l.e.Idle(l.now), false)
-			equal(l.t, "idle when it opens", l.e.Idle(l.now.Add(5*sec)), true)
+		"NotWhileItIsOnlyClosed": func(fx *fixture) {
+			g := fx.wantGranted(mutex("a"))
+			fx.wantNoError(fx.release("a", time.Hour))
+			fx.sleep(sec)
+			fx.wantNoError(fx.breakLease(g.Fence, 5*sec, "boss"))
+			equal(fx.t, "idle", fx.entry.Idle(fx.now), false)
+			equal(fx.t, "idle when it opens", fx.entry.Idle(fx.now.Add(5*sec)), true)
 		},
-		"NotBeforeTheClockHasPassedTheLastFence": func(l *fixture) {
-			l.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.Fences = 1000 }))
-			l.wantNoError(l.release("a", 0))
-			l.sleep(999 * µs)
-			equal(l.t, "idle", l.e.Idle(l.now), false)
-			l.sleep(µs)
-			equal(l.t, "idle", l.e.Idle(l.now), true)
-			l.e = &locktable.Entry{}  // forgotten
-			l.wantGranted(mutex("b")) // the fixture checks that its fence is higher
+		"NotBeforeTheClockHasPassedTheLastFence": func(fx *fixture) {
+			fx.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.Fences = 1000 }))
+			fx.wantNoError(fx.release("a", 0))
+			fx.sleep(999 * µs)
+			equal(fx.t, "idle", fx.entry.Idle(fx.now), false)
+			fx.sleep(µs)
+			equal(fx.t, "idle", fx.entry.Idle(fx.now), true)
+			fx.entry = &locktable.Entry{} // forgotten
+			fx.wantGranted(mutex("b"))    // the fixture checks that its fence is higher
 		},
-		"NotOnAClockThatIsBefore1970": func(l *fixture) {
-			equal(l.t, "idle", l.e.Idle(-1), false)
-			equal(l.t, "idle", l.e.Idle(0), false)
-			equal(l.t, "idle", l.e.Idle(1), true)
+		"NotOnAClockThatIsBefore1970": func(fx *fixture) {
+			equal(fx.t, "idle", fx.entry.Idle(-1), false)
+			equal(fx.t, "idle", fx.entry.Idle(0), false)
+			equal(fx.t, "idle", fx.entry.Idle(1), true)
 		},
 	})
 }

@@ -19,13 +19,13 @@ import (
 // because forgetting is safe only while the clock does not run back.
 func TestTheRulesHoldIfIdleEntriesAreForgottenAndFencesRaised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newFixture(t), rapidChooser(t)
+		fx, choose := newFixture(t), rapidChooser(t)
 		raises := choose("raises", 2) == 1
 		for range drawStepCount(t) {
-			if o := l.drawOp(choose, false); raises && choose("raise", 4) == 0 {
-				_, _ = l.raise(pick(choose, "who", clients...), max(1, l.e.Fence+uint64(choose("by", 5))-2))
+			if o := fx.drawOp(choose, false); raises && choose("raise", 4) == 0 {
+				_, _ = fx.raise(pick(choose, "who", clients...), max(1, fx.entry.Fence+uint64(choose("by", 5))-2))
 			} else {
-				l.do(o)
+				fx.do(o)
 			}
 		}
 	})
@@ -40,9 +40,9 @@ func TestAStoredEntryBehavesLikeOneInMemory(t *testing.T) {
 			if want, got := inMemory.do(o), stored.do(o); got != want {
 				t.Fatalf("%v\nin memory: %s\nstored:    %s", o, want, got)
 			}
-			back, err := locktable.Decode(stored.e.Append(nil))
+			back, err := locktable.Decode(stored.entry.Append(nil))
 			noError(t, err)
-			stored.e = back
+			stored.entry = back
 		}
 	})
 }
@@ -50,19 +50,19 @@ func TestAStoredEntryBehavesLikeOneInMemory(t *testing.T) {
 // A repeated claim gets the same answer, and changes nothing for other claims.
 func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newFixture(t), rapidChooser(t)
+		fx, choose := newFixture(t), rapidChooser(t)
 		for range drawStepCount(t) {
-			o := l.drawOp(choose, false)
+			o := fx.drawOp(choose, false)
 			// A claim that is refused for the value loses its place. The waiters behind
 			// it may then have written a smaller value.
-			if answer := l.do(o); o.what != "acquire" || strings.HasPrefix(answer, "refused for the value") {
+			if answer := fx.do(o); o.what != "acquire" || strings.HasPrefix(answer, "refused for the value") {
 				continue
 			}
 			c := o.claim
-			before := string(l.e.Append(nil))
-			first := answerText(l.e.Acquire(l.now, &c, c.Owner.Client))
-			again := answerText(l.acquire(&c))
-			if first != again || string(l.e.Append(nil)) != before || len(l.e.Signals) > 0 {
+			before := string(fx.entry.Append(nil))
+			first := answerText(fx.entry.Acquire(fx.now, &c, c.Owner.Client))
+			again := answerText(fx.acquire(&c))
+			if first != again || string(fx.entry.Append(nil)) != before || len(fx.entry.Signals) > 0 {
 				t.Fatalf("%v\nis answered %s\nand then    %s", o, first, again)
 			}
 		}
@@ -72,25 +72,25 @@ func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 // Refuses returns the answer of Acquire, and does what Acquire does before it grants.
 func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newFixture(t), rapidChooser(t)
+		fx, choose := newFixture(t), rapidChooser(t)
 		for range drawStepCount(t) {
-			o := l.drawOp(choose, false)
+			o := fx.drawOp(choose, false)
 			if o.what == "acquire" {
 				c := o.claim
 				c.Queue, c.QueueTTL, c.Force = false, 0, false
-				whole, halves := clone(l.e), clone(l.e)
-				want := answerText(whole.Acquire(l.now, &c, ""))
-				err := halves.Refuses(l.now, &c)
+				whole, halves := clone(fx.entry), clone(fx.entry)
+				want := answerText(whole.Acquire(fx.now, &c, ""))
+				err := halves.Refuses(fx.now, &c)
 				got, signals := answerText(driver.Grant{}, err), halves.Signals
 				if err == nil {
-					got = answerText(halves.Acquire(l.now, &c, ""))
+					got = answerText(halves.Acquire(fx.now, &c, ""))
 					signals = append(signals, halves.Signals...)
 				}
 				if got != want || !slices.Equal(signals, whole.Signals) || !bytes.Equal(halves.Append(nil), whole.Append(nil)) {
 					t.Fatalf("%v\nat once: %s, %s\nin two:  %s, %s", o, want, entryText(whole), got, entryText(halves))
 				}
 			}
-			l.do(o)
+			fx.do(o)
 		}
 	})
 }
@@ -100,31 +100,31 @@ func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 // ended.
 func TestAClaimIsGrantedAfterAllOtherClientsDied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, choose := newFixture(t), rapidChooser(t)
+		fx, choose := newFixture(t), rapidChooser(t)
 		for range drawStepCount(t) {
-			l.do(l.drawOp(choose, false))
+			fx.do(fx.drawOp(choose, false))
 		}
 		c := drawClaim(choose)
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
 		c.ValueBelow = nil
-		held := heldOf(l.acquire(&c))
+		held := heldOf(fx.acquire(&c))
 		// A dead waiter may get the name, and holds it until its place would have
 		// expired.
-		deadline := max(l.now, l.e.Closed)
-		for _, h := range l.e.Holders {
+		deadline := max(fx.now, fx.entry.Closed)
+		for _, h := range fx.entry.Holders {
 			deadline = max(deadline, h.Expires.Add(h.LockDelay))
 		}
-		for _, w := range l.e.Queue {
-			if w.Token != c.Token && w.Expires > l.now {
+		for _, w := range fx.entry.Queue {
+			if w.Token != c.Token && w.Expires > fx.now {
 				deadline = max(deadline, w.Expires.Add(w.LockDelay))
 			}
 		}
 		for held != nil {
-			if l.now > deadline {
-				t.Fatalf("still refused %v after the deadline: %v", deadline.Until(l.now), held)
+			if fx.now > deadline {
+				t.Fatalf("still refused %v after the deadline: %v", deadline.Until(fx.now), held)
 			}
-			l.sleep(held.RetryAfter) // RetryAfter must be enough
-			held = heldOf(l.acquire(&c))
+			fx.sleep(held.RetryAfter) // RetryAfter must be enough
+			held = heldOf(fx.acquire(&c))
 		}
 	})
 }
@@ -141,13 +141,13 @@ func FuzzOperations(f *testing.F) {
 			return // long inputs only take long, because each step is checked
 		}
 		choose, left := byteChooser(b)
-		l, m := newFixture(t), &model{}
+		fx, m := newFixture(t), &model{}
 		for left() > 0 {
-			o := l.drawOp(choose, true)
+			o := fx.drawOp(choose, true)
 			if o.what == "forget" {
 				continue
 			}
-			if got, want := l.do(o), m.do(l.now, o); got != want {
+			if got, want := fx.do(o), m.do(fx.now, o); got != want {
 				t.Fatalf("%v\nthe entry says: %s\nthe model says: %s", o, got, want)
 			}
 		}
@@ -157,18 +157,18 @@ func FuzzOperations(f *testing.F) {
 // The answers and the signals of an entry are the model's.
 func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, m, choose := newFixture(t), &model{}, rapidChooser(t)
+		fx, m, choose := newFixture(t), &model{}, rapidChooser(t)
 		var ops []string
 		for range drawStepCount(t) {
-			o := l.drawOp(choose, true)
+			o := fx.drawOp(choose, true)
 			if o.what == "forget" {
 				continue // the model forgets nothing
 			}
 			ops = append(ops, o.String())
-			if got, want := l.do(o), m.do(l.now, o); got != want {
+			if got, want := fx.do(o), m.do(fx.now, o); got != want {
 				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(ops, "\n"), got, want)
 			}
-			if got, want := l.e.Public(l.now, "job"), m.entry(l.now); o.what != "sleep" && !reflect.DeepEqual(got, want) {
+			if got, want := fx.entry.Public(fx.now, "job"), m.entry(fx.now); o.what != "sleep" && !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s\nthe entry shows: %+v\nthe model shows: %+v", strings.Join(ops, "\n"), got, want)
 			}
 		}

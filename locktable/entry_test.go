@@ -10,22 +10,22 @@ import (
 )
 
 func TestATryThatIsRefusedWritesNothing(t *testing.T) {
-	l := newFixture(t)
-	l.wantGranted(mutex("a"))
-	l.wantHeld(try(mutex("b")))
-	equal(t, "changed", l.e.Changed, false)
+	fx := newFixture(t)
+	fx.wantGranted(mutex("a"))
+	fx.wantHeld(try(mutex("b")))
+	equal(t, "changed", fx.entry.Changed, false)
 }
 
 func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {
-	l := newFixture(t)
-	l.wantGranted(mutex("a"))
-	l.wantHeld(mutex("b"))
-	l.wantHeld(mutex("c"))
-	l.wantNoError(l.release("a", 0))
-	first := l.e.Signals
-	l.wantNoError(l.release("b", 0))
+	fx := newFixture(t)
+	fx.wantGranted(mutex("a"))
+	fx.wantHeld(mutex("b"))
+	fx.wantHeld(mutex("c"))
+	fx.wantNoError(fx.release("a", 0))
+	first := fx.entry.Signals
+	fx.wantNoError(fx.release("b", 0))
 	equal(t, "first signal", first[0].Inbox, "b")
-	equal(t, "second signal", l.e.Signals[0].Inbox, "c")
+	equal(t, "second signal", fx.entry.Signals[0].Inbox, "c")
 }
 
 func TestInstantAddRoundsUp(t *testing.T) {

@@ -24,45 +24,45 @@ func TestEachFieldOfAClaimIsCopied(t *testing.T) {
 		"permits of a semaphore":          {2, 5, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newFixture(t)
+			fx := newFixture(t)
 			queued := fullClaim()
 			queued.Force, queued.MinFence = false, 0
 			queued.Weight, queued.Limit, queued.Fences = kind.weight, kind.limit, kind.fences
-			l.wantGranted(mutex("a"))
-			if held := l.wantHeld(&queued); held.Name != queued.Name {
+			fx.wantGranted(mutex("a"))
+			if held := fx.wantHeld(&queued); held.Name != queued.Name {
 				t.Errorf("the HeldError has the name %q", held.Name)
 			}
 			place := locktable.Waiter{
-				ClaimInfo: claimInfoOf(t, queued, "every"), Since: locktable.Instant(queued.Ticket), Expires: l.now.Add(queued.QueueTTL),
+				ClaimInfo: claimInfoOf(t, queued, "every"), Since: locktable.Instant(queued.Ticket), Expires: fx.now.Add(queued.QueueTTL),
 				Value: []byte("every value"), ValueBelow: []byte("every condition"),
 			}
 			wantNoZeroField(t, place)
-			l.storeAndDecode()
-			wantDeepEqual(t, "its place", l.e.Queue[0], place)
+			fx.storeAndDecode()
+			wantDeepEqual(t, "its place", fx.entry.Queue[0], place)
 			row, err := locktable.DecodeWaiter(place.Append(nil))
-			l.wantNoError(err)
+			fx.wantNoError(err)
 			wantDeepEqual(t, "its place in a row of its own", row, place)
-			wantDeepEqual(t, "its place as it is shown", l.e.Public(l.now, "job").Waiters[0], driver.Waiter{
+			wantDeepEqual(t, "its place as it is shown", fx.entry.Public(fx.now, "job").Waiters[0], driver.Waiter{
 				Permits: kind.weight, Limit: kind.limit, Owner: fullClaim().Owner, Since: place.Since.Time(), ExpiresIn: queued.QueueTTL,
 			})
 
-			l.sleep(sec)
-			l.wantNoError(l.release("a", 0))
-			l.wantHolder(t, locktable.Holder{
-				ClaimInfo: place.ClaimInfo, Fence: uint64(l.now), Since: l.now, Expires: place.Expires, Wrote: true,
+			fx.sleep(sec)
+			fx.wantNoError(fx.release("a", 0))
+			fx.wantHolder(t, locktable.Holder{
+				ClaimInfo: place.ClaimInfo, Fence: uint64(fx.now), Since: fx.now, Expires: place.Expires, Wrote: true,
 			})
 
-			l.sleep(sec)
+			fx.sleep(sec)
 			forced := fullClaim()
 			forced.Token, forced.Queue, forced.QueueTTL, forced.Ticket = tokenOf("force"), false, 0, 0
 			forced.Weight, forced.Limit, forced.Fences = kind.weight, kind.limit, kind.fences
-			forced.MinFence = uint64(l.now.Add(100 * ms))
+			forced.MinFence = uint64(fx.now.Add(100 * ms))
 			forced.ValueBelow = []byte("every value and more")
-			l.wantGranted(&forced)
-			l.wantHolder(t, locktable.Holder{
-				ClaimInfo: claimInfoOf(t, forced, "force"), Fence: forced.MinFence, Since: l.now, Expires: l.now.Add(forced.TTL), Wrote: true,
+			fx.wantGranted(&forced)
+			fx.wantHolder(t, locktable.Holder{
+				ClaimInfo: claimInfoOf(t, forced, "force"), Fence: forced.MinFence, Since: fx.now, Expires: fx.now.Add(forced.TTL), Wrote: true,
 			})
-			wantDeepEqual(t, "the breaker", brokenBy(t, l.renew("every", sec)).By, fullClaim().Owner)
+			wantDeepEqual(t, "the breaker", brokenBy(t, fx.renew("every", sec)).By, fullClaim().Owner)
 		})
 	}
 }
@@ -96,29 +96,29 @@ func fullClaim() driver.Claim {
 }
 
 // wantHolder checks the only holder, stored and decoded, and its public form.
-func (l *fixture) wantHolder(t *testing.T, want locktable.Holder) {
+func (fx *fixture) wantHolder(t *testing.T, want locktable.Holder) {
 	t.Helper()
 	wantNoZeroField(t, want)
-	l.storeAndDecode()
-	wantDeepEqual(t, "the lease", l.e.Holders[0], want)
+	fx.storeAndDecode()
+	wantDeepEqual(t, "the lease", fx.entry.Holders[0], want)
 	shown := driver.Holder{
 		Fence: want.Fence, Permits: want.Weight, Limit: want.Limit, Owner: want.Owner, Since: want.Since.Time(),
-		TTL: want.TTL, ExpiresIn: l.now.Until(want.Expires),
+		TTL: want.TTL, ExpiresIn: fx.now.Until(want.Expires),
 	}
-	wantDeepEqual(t, "the lease as it is shown", l.e.Public(l.now, "job").Holders[0], shown)
-	wantDeepEqual(t, "the lease as a refusal shows it", l.wantHeld(try(mutex("other"))).Holder, shown)
+	wantDeepEqual(t, "the lease as it is shown", fx.entry.Public(fx.now, "job").Holders[0], shown)
+	wantDeepEqual(t, "the lease as a refusal shows it", fx.wantHeld(try(mutex("other"))).Holder, shown)
 	wantNoZeroField(t, shown, "Released")
-	if !bytes.Equal(l.e.Value.Bytes, []byte("every value")) || l.e.Value.Fence != want.Fence {
-		t.Errorf("the name keeps %+v", l.e.Value)
+	if !bytes.Equal(fx.entry.Value.Bytes, []byte("every value")) || fx.entry.Value.Fence != want.Fence {
+		t.Errorf("the name keeps %+v", fx.entry.Value)
 	}
 }
 
 // storeAndDecode stores the entry and reads it again.
-func (l *fixture) storeAndDecode() {
-	l.t.Helper()
-	e, err := locktable.Decode(l.e.Append(nil))
-	l.wantNoError(err)
-	l.e = e
+func (fx *fixture) storeAndDecode() {
+	fx.t.Helper()
+	e, err := locktable.Decode(fx.entry.Append(nil))
+	fx.wantNoError(err)
+	fx.entry = e
 }
 
 // wantNoZeroField fails the test if a field of v, or of a struct in it, is zero.

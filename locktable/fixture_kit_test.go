@@ -17,7 +17,7 @@ import (
 // unit test, property and fuzz input checks all rules at each of its steps.
 type fixture struct {
 	t         tb
-	e         *locktable.Entry
+	entry     *locktable.Entry
 	now       locktable.Instant
 	lastFence uint64 // the highest fence that was ever granted
 }
@@ -38,7 +38,7 @@ const (
 
 var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-func newFixture(t tb) *fixture { return &fixture{t: t, e: &locktable.Entry{}, now: start} }
+func newFixture(t tb) *fixture { return &fixture{t: t, entry: &locktable.Entry{}, now: start} }
 
 // These functions return the claims of the tests. The name of a claimant is also its
 // token, its inbox and its owner, so that messages are readable.
@@ -80,131 +80,131 @@ func tokenName(t driver.Token) string {
 }
 
 // sleep moves the clock, forward or back, and runs no step.
-func (l *fixture) sleep(d time.Duration) {
-	l.now += locktable.Instant(d / time.Microsecond)
+func (fx *fixture) sleep(d time.Duration) {
+	fx.now += locktable.Instant(d / time.Microsecond)
 }
 
-func (l *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
-	l.t.Helper()
+func (fx *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
+	fx.t.Helper()
 	var grant driver.Grant
 	var err error
-	l.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = l.e.Acquire(l.now, c, tokenName(c.Token)) })
-	h := l.holder(c.Token)
+	fx.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = fx.entry.Acquire(fx.now, c, tokenName(c.Token)) })
+	h := fx.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
 	case errors.Is(err, driver.ErrValueNotBelow):
-		l.checkValueError(c, err)
+		fx.checkValueError(c, err)
 		return grant, err
 	case held == nil && h == nil:
-		l.t.Fatalf("%s was granted fence %d, but has no lease", tokenName(c.Token), grant.Fence)
-	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
-		l.t.Fatalf("%s was granted %+v, but its lease is %+v", tokenName(c.Token), grant, *h)
+		fx.t.Fatalf("%s was granted fence %d, but has no lease", tokenName(c.Token), grant.Fence)
+	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < fx.now.Add(grant.TTL)):
+		fx.t.Fatalf("%s was granted %+v, but its lease is %+v", tokenName(c.Token), grant, *h)
 	case held != nil && h != nil:
-		l.t.Fatalf("%s was refused, but has a lease", tokenName(c.Token))
+		fx.t.Fatalf("%s was refused, but has a lease", tokenName(c.Token))
 	case held != nil:
-		l.checkHeld(c, held)
+		fx.checkHeld(c, held)
 	}
 	return grant, err
 }
 
-func (l *fixture) renew(who string, d time.Duration) error {
-	l.t.Helper()
-	return l.renewRef(driver.LeaseRef{Token: tokenOf(who), TTL: d})
+func (fx *fixture) renew(who string, d time.Duration) error {
+	fx.t.Helper()
+	return fx.renewRef(driver.LeaseRef{Token: tokenOf(who), TTL: d})
 }
 
-func (l *fixture) renewRef(r driver.LeaseRef) error {
-	l.t.Helper()
+func (fx *fixture) renewRef(r driver.LeaseRef) error {
+	fx.t.Helper()
 	var err error
 	who, d := tokenName(r.Token), r.TTL
-	l.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
-	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
-		l.t.Fatalf("the renewal by %s returned %v, but its lease is now %+v", who, err, h)
+	fx.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = fx.entry.Renew(fx.now, &r) })
+	if h := fx.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < fx.now.Add(d) {
+		fx.t.Fatalf("the renewal by %s returned %v, but its lease is now %+v", who, err, h)
 	}
 	return err
 }
 
-func (l *fixture) release(who string, minHold time.Duration) error {
-	l.t.Helper()
-	return l.releaseRef(driver.LeaseRef{Token: tokenOf(who), MinHold: minHold})
+func (fx *fixture) release(who string, minHold time.Duration) error {
+	fx.t.Helper()
+	return fx.releaseRef(driver.LeaseRef{Token: tokenOf(who), MinHold: minHold})
 }
 
-func (l *fixture) releaseRef(r driver.LeaseRef) error {
-	l.t.Helper()
+func (fx *fixture) releaseRef(r driver.LeaseRef) error {
+	fx.t.Helper()
 	var err error
 	who := tokenName(r.Token)
-	l.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
-	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
-		l.t.Fatalf("%s released, but still holds or waits", who)
+	fx.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = fx.entry.Release(fx.now, &r) })
+	if fx.holder(tokenOf(who)) != nil || fx.place(who) != 0 {
+		fx.t.Fatalf("%s released, but still holds or waits", who)
 	}
 	return err
 }
 
-func (l *fixture) breakLease(fence uint64, delay time.Duration, by string) error {
-	l.t.Helper()
+func (fx *fixture) breakLease(fence uint64, delay time.Duration, by string) error {
+	fx.t.Helper()
 	var err error
-	l.step(action{what: "break", fence: fence}, func() { err = l.e.Break(l.now, fence, delay, driver.Owner{Client: by}) })
+	fx.step(action{what: "break", fence: fence}, func() { err = fx.entry.Break(fx.now, fence, delay, driver.Owner{Client: by}) })
 	return err
 }
 
-func (l *fixture) holder(token driver.Token) *locktable.Holder {
-	for i, h := range l.e.Holders {
+func (fx *fixture) holder(token driver.Token) *locktable.Holder {
+	for i, h := range fx.entry.Holders {
 		if h.Token == token && !token.IsZero() {
-			return &l.e.Holders[i]
+			return &fx.entry.Holders[i]
 		}
 	}
 	return nil
 }
 
 // place returns the position of a claimant in the queue, from 1; 0 means none.
-func (l *fixture) place(who string) int {
-	return 1 + slices.IndexFunc(l.e.Queue, func(w locktable.Waiter) bool { return w.Token == tokenOf(who) })
+func (fx *fixture) place(who string) int {
+	return 1 + slices.IndexFunc(fx.entry.Queue, func(w locktable.Waiter) bool { return w.Token == tokenOf(who) })
 }
 
 // The methods that begin with want are the expectations of unit tests.
 
-func (l *fixture) wantGranted(c *driver.Claim) driver.Grant {
-	l.t.Helper()
-	g, err := l.acquire(c)
+func (fx *fixture) wantGranted(c *driver.Claim) driver.Grant {
+	fx.t.Helper()
+	g, err := fx.acquire(c)
 	if err != nil {
-		l.t.Fatalf("%s is refused: %v", tokenName(c.Token), err)
+		fx.t.Fatalf("%s is refused: %v", tokenName(c.Token), err)
 	}
 	return g
 }
 
-func (l *fixture) wantHeld(c *driver.Claim) *driver.HeldError {
-	l.t.Helper()
-	g, err := l.acquire(c)
+func (fx *fixture) wantHeld(c *driver.Claim) *driver.HeldError {
+	fx.t.Helper()
+	g, err := fx.acquire(c)
 	held, ok := errors.AsType[*driver.HeldError](err)
 	if !ok {
-		l.t.Fatalf("%s got fence %d, or the error %v; want a HeldError", tokenName(c.Token), g.Fence, err)
+		fx.t.Fatalf("%s got fence %d, or the error %v; want a HeldError", tokenName(c.Token), g.Fence, err)
 	}
 	return held
 }
 
-func (l *fixture) wantNoError(err error) {
-	l.t.Helper()
+func (fx *fixture) wantNoError(err error) {
+	fx.t.Helper()
 	if err != nil {
-		l.t.Fatalf("error %v, want none", err)
+		fx.t.Fatalf("error %v, want none", err)
 	}
 }
 
-func (l *fixture) wantNoLease(err error) {
-	l.t.Helper()
+func (fx *fixture) wantNoLease(err error) {
+	fx.t.Helper()
 	if !errors.Is(err, driver.ErrNoSuchLease) {
-		l.t.Fatalf("error %v, want ErrNoSuchLease", err)
+		fx.t.Fatalf("error %v, want ErrNoSuchLease", err)
 	}
 }
 
-func (l *fixture) wantSignals(want string) {
-	l.t.Helper()
+func (fx *fixture) wantSignals(want string) {
+	fx.t.Helper()
 	var got []string
-	for _, s := range l.e.Signals {
+	for _, s := range fx.entry.Signals {
 		got = append(got, map[driver.SignalKind]string{
 			driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalRetry: "retry ", locktable.SignalChanged: "changed ",
 		}[s.Kind]+s.Inbox)
 	}
 	if got := strings.Join(got, ", "); got != want {
-		l.t.Fatalf("signals are %q, want %q", got, want)
+		fx.t.Fatalf("signals are %q, want %q", got, want)
 	}
 }
 
@@ -216,7 +216,7 @@ func equal[T comparable](t tb, what string, got, want T) {
 }
 
 // runEach runs a table of subtests, each with a new fixture.
-func runEach(t *testing.T, tests map[string]func(l *fixture)) {
+func runEach(t *testing.T, tests map[string]func(fx *fixture)) {
 	t.Helper()
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) { f(newFixture(t)) })
@@ -242,14 +242,14 @@ func brokenBy(t tb, err error) *driver.BrokenError {
 
 // entryWithWaiters returns an entry with a holder that has labels, and n waiters.
 func entryWithWaiters(n int) *locktable.Entry {
-	l := &locktable.Entry{}
+	e := &locktable.Entry{}
 	for i := range n + 1 {
 		c := mutex(fmt.Sprint("client", i))
 		c.Owner = driver.Owner{Client: "d41d8cd98f00b204", Host: "web-3.example.com", PID: 4711}
 		if i == 0 {
 			c.Owner.Labels = map[string]string{"job": "42", "team": "billing"}
 		}
-		_, _ = l.Acquire(start, c, "1f3870be274f6c49")
+		_, _ = e.Acquire(start, c, "1f3870be274f6c49")
 	}
-	return l
+	return e
 }

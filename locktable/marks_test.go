@@ -12,100 +12,100 @@ import (
 )
 
 // mark makes a client watch the name.
-func (l *fixture) mark(who string, d time.Duration) (isKnown, ok bool) {
-	l.t.Helper()
-	return l.e.Mark(l.now, locktable.Mark{Token: tokenOf(who), Inbox: who}, d)
+func (fx *fixture) mark(who string, d time.Duration) (isKnown, ok bool) {
+	fx.t.Helper()
+	return fx.entry.Mark(fx.now, locktable.Mark{Token: tokenOf(who), Inbox: who}, d)
 }
 
 func TestMarks(t *testing.T) {
-	runEach(t, map[string]func(l *fixture){
-		"EachChangeSignalsEachWatch": func(l *fixture) {
-			l.mark("x", time.Minute)
-			l.mark("y", time.Minute)
-			g := l.wantGranted(mutex("a"))
-			l.wantSignals("changed x, changed y")
-			l.wantHeld(mutex("b"))
-			l.wantSignals("changed x, changed y")
-			l.wantNoError(l.renewRef(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("v")}))
-			l.wantSignals("changed x, changed y")
-			l.wantNoError(l.breakLease(g.Fence, 0, "boss"))
-			l.wantSignals("lost a, granted b, changed x, changed y")
-			l.wantNoError(l.release("b", 0))
-			l.wantSignals("changed x, changed y")
-			l.wantGranted(mutex("c"))
-			_, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("c")}, l.e.Fence+5)
-			l.wantNoError(err)
-			l.wantSignals("changed x, changed y")
+	runEach(t, map[string]func(fx *fixture){
+		"EachChangeSignalsEachWatch": func(fx *fixture) {
+			fx.mark("x", time.Minute)
+			fx.mark("y", time.Minute)
+			g := fx.wantGranted(mutex("a"))
+			fx.wantSignals("changed x, changed y")
+			fx.wantHeld(mutex("b"))
+			fx.wantSignals("changed x, changed y")
+			fx.wantNoError(fx.renewRef(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("v")}))
+			fx.wantSignals("changed x, changed y")
+			fx.wantNoError(fx.breakLease(g.Fence, 0, "boss"))
+			fx.wantSignals("lost a, granted b, changed x, changed y")
+			fx.wantNoError(fx.release("b", 0))
+			fx.wantSignals("changed x, changed y")
+			fx.wantGranted(mutex("c"))
+			_, err := fx.entry.Raise(fx.now, &driver.LeaseRef{Token: tokenOf("c")}, fx.entry.Fence+5)
+			fx.wantNoError(err)
+			fx.wantSignals("changed x, changed y")
 		},
-		"RenewalsAndRepeatedClaimsAreNotSignaled": func(l *fixture) {
-			l.mark("x", time.Minute)
-			l.wantGranted(mutex("a"))
-			l.wantHeld(mutex("b"))
-			l.sleep(sec)
-			l.wantNoError(l.renew("a", ttl))
-			l.wantSignals("")
-			l.wantHeld(mutex("b"))
-			l.wantSignals("")
-			l.wantHeld(try(mutex("c")))
-			l.wantSignals("")
+		"RenewalsAndRepeatedClaimsAreNotSignaled": func(fx *fixture) {
+			fx.mark("x", time.Minute)
+			fx.wantGranted(mutex("a"))
+			fx.wantHeld(mutex("b"))
+			fx.sleep(sec)
+			fx.wantNoError(fx.renew("a", ttl))
+			fx.wantSignals("")
+			fx.wantHeld(mutex("b"))
+			fx.wantSignals("")
+			fx.wantHeld(try(mutex("c")))
+			fx.wantSignals("")
 		},
-		"AMarkThatFindsAnExpirySignalsIt": func(l *fixture) {
-			l.wantGranted(mutex("a"))
-			l.mark("x", time.Minute)
-			l.wantSignals("")
-			l.sleep(ttl)
-			isKnown, ok := l.mark("x", time.Minute)
-			equal(l.t, "known", isKnown, true)
-			equal(l.t, "ok", ok, true)
-			l.wantSignals("changed x")
+		"AMarkThatFindsAnExpirySignalsIt": func(fx *fixture) {
+			fx.wantGranted(mutex("a"))
+			fx.mark("x", time.Minute)
+			fx.wantSignals("")
+			fx.sleep(ttl)
+			isKnown, ok := fx.mark("x", time.Minute)
+			equal(fx.t, "known", isKnown, true)
+			equal(fx.t, "ok", ok, true)
+			fx.wantSignals("changed x")
 		},
-		"RefusesSignalsAnExpiryOnce": func(l *fixture) {
-			l.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.TTL = sec }))
-			l.wantHeld(mutex("b"))
-			l.mark("x", time.Minute)
-			l.sleep(sec)
-			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
-				l.t.Fatalf("c is not refused")
+		"RefusesSignalsAnExpiryOnce": func(fx *fixture) {
+			fx.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.TTL = sec }))
+			fx.wantHeld(mutex("b"))
+			fx.mark("x", time.Minute)
+			fx.sleep(sec)
+			if fx.entry.Refuses(fx.now, try(mutex("c"))) == nil {
+				fx.t.Fatalf("c is not refused")
 			}
-			l.wantSignals("granted b, changed x")
-			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
-				l.t.Fatalf("c is not refused the second time")
+			fx.wantSignals("granted b, changed x")
+			if fx.entry.Refuses(fx.now, try(mutex("c"))) == nil {
+				fx.t.Fatalf("c is not refused the second time")
 			}
-			l.wantSignals("")
+			fx.wantSignals("")
 		},
-		"AMarkExpires": func(l *fixture) {
-			l.mark("x", sec)
-			l.mark("y", 2*sec)
-			l.sleep(sec)
-			l.wantGranted(mutex("a"))
-			l.wantSignals("changed y")
-			equal(l.t, "marks", len(l.e.Marks), 1)
-			l.sleep(sec)
-			l.wantNoError(l.release("a", 0))
-			l.wantSignals("")
-			equal(l.t, "marks", len(l.e.Marks), 0)
-			isKnown, _ := l.mark("x", sec)
-			equal(l.t, "known after its end", isKnown, false)
+		"AMarkExpires": func(fx *fixture) {
+			fx.mark("x", sec)
+			fx.mark("y", 2*sec)
+			fx.sleep(sec)
+			fx.wantGranted(mutex("a"))
+			fx.wantSignals("changed y")
+			equal(fx.t, "marks", len(fx.entry.Marks), 1)
+			fx.sleep(sec)
+			fx.wantNoError(fx.release("a", 0))
+			fx.wantSignals("")
+			equal(fx.t, "marks", len(fx.entry.Marks), 0)
+			isKnown, _ := fx.mark("x", sec)
+			equal(fx.t, "known after its end", isKnown, false)
 		},
-		"TheNumberOfMarksIsLimited": func(l *fixture) {
+		"TheNumberOfMarksIsLimited": func(fx *fixture) {
 			for i := range locktable.MaxMarks {
-				if _, ok := l.mark(fmt.Sprint(i), time.Minute); !ok {
-					l.t.Fatalf("no room for mark %d", i)
+				if _, ok := fx.mark(fmt.Sprint(i), time.Minute); !ok {
+					fx.t.Fatalf("no room for mark %d", i)
 				}
 			}
-			_, ok := l.mark("x", time.Minute)
-			equal(l.t, "ok", ok, false)
-			_, ok = l.mark("0", time.Minute)
-			equal(l.t, "ok for an existing mark", ok, true)
-			l.sleep(time.Minute)
-			_, ok = l.mark("x", time.Minute)
-			equal(l.t, "ok after the others expired", ok, true)
+			_, ok := fx.mark("x", time.Minute)
+			equal(fx.t, "ok", ok, false)
+			_, ok = fx.mark("0", time.Minute)
+			equal(fx.t, "ok for an existing mark", ok, true)
+			fx.sleep(time.Minute)
+			_, ok = fx.mark("x", time.Minute)
+			equal(fx.t, "ok after the others expired", ok, true)
 		},
-		"AWatchedNameIsNotForgettable": func(l *fixture) {
-			l.mark("x", time.Minute)
-			equal(l.t, "forgettable", l.e.Forgettable(l.now, sec), false)
-			equal(l.t, "ends", l.e.Ends(), l.now.Add(time.Minute))
-			equal(l.t, "forgettable at the end", l.e.Forgettable(l.now.Add(time.Minute), sec), true)
+		"AWatchedNameIsNotForgettable": func(fx *fixture) {
+			fx.mark("x", time.Minute)
+			equal(fx.t, "forgettable", fx.entry.Forgettable(fx.now, sec), false)
+			equal(fx.t, "ends", fx.entry.Ends(), fx.now.Add(time.Minute))
+			equal(fx.t, "forgettable at the end", fx.entry.Forgettable(fx.now.Add(time.Minute), sec), true)
 		},
 	})
 }

@@ -43,9 +43,9 @@ type modelClaim struct {
 
 // atStage returns the claims at a stage; holders come in the order of their fences.
 func (m *model) atStage(stages ...string) (out []*modelClaim) {
-	for _, s := range m.claims {
-		if slices.Contains(stages, s.stage) {
-			out = append(out, s)
+	for _, claim := range m.claims {
+		if slices.Contains(stages, claim.stage) {
+			out = append(out, claim)
 		}
 	}
 	if stages[0] == "waits" {
@@ -59,9 +59,9 @@ func (m *model) atStage(stages ...string) (out []*modelClaim) {
 
 // claimOf returns the claim of a token at a stage.
 func (m *model) claimOf(token driver.Token, stage string) *modelClaim {
-	for _, s := range m.atStage(stage) {
-		if s.Token == token {
-			return s
+	for _, claim := range m.atStage(stage) {
+		if claim.Token == token {
+			return claim
 		}
 	}
 	return nil
@@ -73,26 +73,26 @@ func (m *model) closedFor(now locktable.Instant) time.Duration {
 
 func (m *model) fits(now locktable.Instant, c driver.Claim) bool {
 	sum := int64(c.Weight)
-	for _, s := range m.atStage("holds", "kept") {
-		sum += int64(s.Weight)
+	for _, claim := range m.atStage("holds", "kept") {
+		sum += int64(claim.Weight)
 	}
 	return sum <= int64(c.Limit) && m.closedFor(now) == 0
 }
 
 // settle ends expired leases and places, and then grants to the queue.
 func (m *model) settle(now locktable.Instant) {
-	for _, s := range m.claims {
-		if (s.stage == "holds" || s.stage == "kept") && s.until <= now {
-			if s.stage == "holds" && s.LockDelay > 0 {
-				m.closedUntil = append(m.closedUntil, s.until.Add(s.LockDelay))
+	for _, claim := range m.claims {
+		if (claim.stage == "holds" || claim.stage == "kept") && claim.until <= now {
+			if claim.stage == "holds" && claim.LockDelay > 0 {
+				m.closedUntil = append(m.closedUntil, claim.until.Add(claim.LockDelay))
 			}
-			s.stage = "over"
+			claim.stage = "over"
 		}
-		if s.stage == "waits" && s.placeEnd <= now {
-			s.stage, m.headMustAsk = "over", true
+		if claim.stage == "waits" && claim.placeEnd <= now {
+			claim.stage, m.headMustAsk = "over", true
 		}
-		if s.brokenIsKnown && s.until <= now {
-			s.brokenIsKnown = false
+		if claim.brokenIsKnown && claim.until <= now {
+			claim.brokenIsKnown = false
 		}
 	}
 	m.closedUntil = slices.DeleteFunc(m.closedUntil, func(i locktable.Instant) bool { return i <= now })
@@ -100,29 +100,29 @@ func (m *model) settle(now locktable.Instant) {
 }
 
 func (m *model) promote(now locktable.Instant) {
-	for _, s := range m.atStage("waits") {
-		if !m.fits(now, s.Claim) {
+	for _, claim := range m.atStage("waits") {
+		if !m.fits(now, claim.Claim) {
 			return
 		}
 		m.headMustAsk = true
-		if m.valueNotBelow(s.ValueBelow) {
-			s.stage = "over"
-			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalRetry, s.Owner.Client))
+		if m.valueNotBelow(claim.ValueBelow) {
+			claim.stage = "over"
+			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalRetry, claim.Owner.Client))
 			continue
 		}
-		m.grant(now, s, s.placeEnd, 0)
-		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.SignalGranted, s.Owner.Client, s.fence, s.fences))
+		m.grant(now, claim, claim.placeEnd, 0)
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.SignalGranted, claim.Owner.Client, claim.fence, claim.fences))
 	}
 }
 
-func (m *model) grant(now locktable.Instant, s *modelClaim, until locktable.Instant, minFence uint64) {
-	s.stage, s.since, s.until, s.fences = "holds", now, until, 1
-	if s.Weight == driver.Exclusive && s.Fences > 1 {
-		s.fences = s.Fences
+func (m *model) grant(now locktable.Instant, claim *modelClaim, until locktable.Instant, minFence uint64) {
+	claim.stage, claim.since, claim.until, claim.fences = "holds", now, until, 1
+	if claim.Weight == driver.Exclusive && claim.Fences > 1 {
+		claim.fences = claim.Fences
 	}
-	s.fence = max(m.fence+1, uint64(now), min(minFence, uint64(now.Add(driver.MaxLead))))
-	m.fence = s.fence + uint64(s.fences) - 1
-	m.write(s, s.Value)
+	claim.fence = max(m.fence+1, uint64(now), min(minFence, uint64(now.Add(driver.MaxLead))))
+	m.fence = claim.fence + uint64(claim.fences) - 1
+	m.write(claim, claim.Value)
 }
 
 func (m *model) write(by *modelClaim, value []byte) {
@@ -135,15 +135,15 @@ func (m *model) valueNotBelow(v []byte) bool {
 	return v != nil && m.value != nil && string(m.value) >= string(v)
 }
 
-func (m *model) breakLease(s *modelClaim, by driver.Owner) {
-	if s.stage == "holds" {
-		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLost, s.Owner.Client))
-		s.brokenBy, s.brokenIsKnown, s.broken = by, true, len(m.claims)+1
+func (m *model) breakLease(claim *modelClaim, by driver.Owner) {
+	if claim.stage == "holds" {
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLost, claim.Owner.Client))
+		claim.brokenBy, claim.brokenIsKnown, claim.broken = by, true, len(m.claims)+1
 		for _, o := range m.claims {
-			s.broken = max(s.broken, o.broken+1)
+			claim.broken = max(claim.broken, o.broken+1)
 		}
 	}
-	s.stage = "over"
+	claim.stage = "over"
 }
 
 func (m *model) do(now locktable.Instant, o op) string {
@@ -165,9 +165,9 @@ func (m *model) do(now locktable.Instant, o op) string {
 
 func (m *model) acquire(now locktable.Instant, o op) string {
 	c := o.claim
-	if s := m.claimOf(c.Token, "holds"); s != nil {
-		s.until, s.TTL = max(s.until, now.Add(c.TTL)), c.TTL
-		return answerText(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
+	if claim := m.claimOf(c.Token, "holds"); claim != nil {
+		claim.until, claim.TTL = max(claim.until, now.Add(c.TTL)), c.TTL
+		return answerText(driver.Grant{Fence: claim.fence, Fences: claim.fences, TTL: c.TTL}, nil)
 	}
 	waiting := m.claimOf(c.Token, "waits")
 	if m.valueNotBelow(c.ValueBelow) {
@@ -180,18 +180,18 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		m.leaveQueue(waiting)
 	}
 	if c.Force {
-		for _, s := range m.atStage("holds", "kept") {
-			m.breakLease(s, c.Owner)
+		for _, claim := range m.atStage("holds", "kept") {
+			m.breakLease(claim, c.Owner)
 		}
 		m.closedUntil = nil
 	}
 	arrived := m.arrivalTime(now, c)
-	first := !slices.ContainsFunc(m.atStage("waits"), func(s *modelClaim) bool { return !c.Queue || s.arrived <= arrived })
+	first := !slices.ContainsFunc(m.atStage("waits"), func(claim *modelClaim) bool { return !c.Queue || claim.arrived <= arrived })
 	if c.Force || waiting == nil && first && m.fits(now, c) {
-		s := &modelClaim{Claim: c}
-		m.claims = append(m.claims, s)
-		m.grant(now, s, now.Add(c.TTL), c.MinFence)
-		return answerText(driver.Grant{Fence: s.fence, Fences: s.fences, TTL: c.TTL}, nil)
+		claim := &modelClaim{Claim: c}
+		m.claims = append(m.claims, claim)
+		m.grant(now, claim, now.Add(c.TTL), c.MinFence)
+		return answerText(driver.Grant{Fence: claim.fence, Fences: claim.fences, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
 		waiting = &modelClaim{Claim: c, stage: "waits", arrived: arrived}
@@ -208,33 +208,33 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	if held.Position == 1 {
 		m.headMustAsk = false // this answer says when the name opens
 	}
-	for _, s := range m.atStage("holds", "kept") {
-		left, lockDelay := now.Until(s.until), s.LockDelay
-		if s.stage == "kept" {
+	for _, claim := range m.atStage("holds", "kept") {
+		left, lockDelay := now.Until(claim.until), claim.LockDelay
+		if claim.stage == "kept" {
 			lockDelay = 0
 		}
 		if held.Holders++; held.Holders > 1 && (left > held.Holder.ExpiresIn || left == held.Holder.ExpiresIn && lockDelay <= delay) {
 			continue
 		}
 		delay, held.Holder = lockDelay, driver.Holder{
-			Owner: s.Owner, Fence: s.fence, Permits: s.Weight, Limit: s.Limit, TTL: s.TTL, ExpiresIn: left, Released: s.stage == "kept",
+			Owner: claim.Owner, Fence: claim.fence, Permits: claim.Weight, Limit: claim.Limit, TTL: claim.TTL, ExpiresIn: left, Released: claim.stage == "kept",
 		}
 	}
 	return answerText(driver.Grant{}, held)
 }
 
 // leaveQueue removes a waiter from the queue.
-func (m *model) leaveQueue(s *modelClaim) {
-	m.headMustAsk = m.headMustAsk || m.atStage("waits")[0] == s
-	s.stage = "over"
+func (m *model) leaveQueue(claim *modelClaim) {
+	m.headMustAsk = m.headMustAsk || m.atStage("waits")[0] == claim
+	claim.stage = "over"
 }
 
 // arrivalTime returns the time at which a claim joins the queue: not before the present
 // waiters, unless its ticket is older.
 func (m *model) arrivalTime(now locktable.Instant, c driver.Claim) locktable.Instant {
 	arrived := now
-	for _, s := range m.atStage("waits") {
-		arrived = max(arrived, s.arrived)
+	for _, claim := range m.atStage("waits") {
+		arrived = max(arrived, claim.arrived)
 	}
 	if c.Ticket == 0 {
 		return arrived
@@ -245,9 +245,9 @@ func (m *model) arrivalTime(now locktable.Instant, c driver.Claim) locktable.Ins
 
 func (m *model) noLease(now locktable.Instant, token driver.Token) string {
 	var last *modelClaim
-	for _, s := range m.claims {
-		if s.Token == token && s.brokenIsKnown && (last == nil || s.broken > last.broken) {
-			last = s
+	for _, claim := range m.claims {
+		if claim.Token == token && claim.brokenIsKnown && (last == nil || claim.broken > last.broken) {
+			last = claim
 		}
 	}
 	if last == nil {
@@ -257,40 +257,40 @@ func (m *model) noLease(now locktable.Instant, token driver.Token) string {
 }
 
 func (m *model) renew(now locktable.Instant, o op) string {
-	if s := m.claimOf(o.claim.Token, "holds"); s != nil {
-		s.until, s.TTL = max(s.until, now.Add(o.d)), o.d
-		m.write(s, o.claim.Value)
+	if claim := m.claimOf(o.claim.Token, "holds"); claim != nil {
+		claim.until, claim.TTL = max(claim.until, now.Add(o.d)), o.d
+		m.write(claim, o.claim.Value)
 		return errText(nil)
 	}
 	return m.noLease(now, o.claim.Token)
 }
 
 func (m *model) release(now locktable.Instant, o op) string {
-	if s := m.claimOf(o.claim.Token, "waits"); s != nil {
-		m.leaveQueue(s)
+	if claim := m.claimOf(o.claim.Token, "waits"); claim != nil {
+		m.leaveQueue(claim)
 		return errText(nil)
 	}
-	s := m.claimOf(o.claim.Token, "holds")
-	if s == nil {
+	claim := m.claimOf(o.claim.Token, "holds")
+	if claim == nil {
 		return m.noLease(now, o.claim.Token)
 	}
-	m.write(s, o.claim.Value)
-	s.stage, s.until = "kept", s.since.Add(o.d)
-	if now < s.since { // the clock ran back, so MinHold counts from now
-		s.until = now.Add(o.d)
+	m.write(claim, o.claim.Value)
+	claim.stage, claim.until = "kept", claim.since.Add(o.d)
+	if now < claim.since { // the clock ran back, so MinHold counts from now
+		claim.until = now.Add(o.d)
 	}
-	if s.until <= now {
-		s.stage = "over"
+	if claim.until <= now {
+		claim.stage = "over"
 	}
-	m.headMustAsk = m.headMustAsk || s.stage == "kept"
+	m.headMustAsk = m.headMustAsk || claim.stage == "kept"
 	return errText(nil)
 }
 
 func (m *model) breakFence(now locktable.Instant, o op) string {
-	for _, s := range m.atStage("holds", "kept") {
-		for i := range s.fences {
-			if s.fence+uint64(i) == o.fence {
-				m.breakLease(s, driver.Owner{Client: "boss"})
+	for _, claim := range m.atStage("holds", "kept") {
+		for i := range claim.fences {
+			if claim.fence+uint64(i) == o.fence {
+				m.breakLease(claim, driver.Owner{Client: "boss"})
 				if o.d > 0 {
 					m.closedUntil, m.headMustAsk = append(m.closedUntil, now.Add(o.d)), true
 				}
@@ -304,15 +304,15 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 // entry returns the entry that Inspect must return.
 func (m *model) entry(now locktable.Instant) driver.Entry {
 	e := driver.Entry{Name: "job", Fence: m.fence, ClosedFor: m.closedFor(now), Holders: []driver.Holder{}, Value: m.value, ValueFence: m.valueFence}
-	for _, s := range m.atStage("holds", "kept") {
+	for _, claim := range m.atStage("holds", "kept") {
 		e.Holders = append(e.Holders, driver.Holder{
-			Fence: s.fence, Permits: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), TTL: s.TTL, ExpiresIn: now.Until(s.until),
-			Released: s.stage == "kept",
+			Fence: claim.fence, Permits: claim.Weight, Limit: claim.Limit, Owner: claim.Owner, Since: claim.since.Time(), TTL: claim.TTL, ExpiresIn: now.Until(claim.until),
+			Released: claim.stage == "kept",
 		})
 	}
-	for _, s := range m.atStage("waits") {
+	for _, claim := range m.atStage("waits") {
 		e.Waiters = append(e.Waiters, driver.Waiter{
-			Permits: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.arrived.Time(), ExpiresIn: now.Until(s.placeEnd),
+			Permits: claim.Weight, Limit: claim.Limit, Owner: claim.Owner, Since: claim.arrived.Time(), ExpiresIn: now.Until(claim.placeEnd),
 		})
 	}
 	return e

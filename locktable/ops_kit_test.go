@@ -52,18 +52,18 @@ var (
 
 // drawOp draws an op that fits the state: the fence to break is often a holder's fence,
 // and a sleep often ends at the instant of an event.
-func (l *fixture) drawOp(choose chooser, backwards bool) op {
+func (fx *fixture) drawOp(choose chooser, backwards bool) op {
 	o := op{what: pick(choose, "what", actions...)}
 	switch o.what {
 	case "acquire":
 		o.claim = drawClaim(choose)
-		l.reuseWeightAndLimit(&o.claim)
+		fx.reuseWeightAndLimit(&o.claim)
 		switch n := choose("ticket", 8); {
 		case n >= 4: // recent, too old, or in the future
-			arrived := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
+			arrived := fx.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
 			o.claim.Ticket = uint64(max(arrived, 1))
 		case n > 0: // soon, or further ahead than MaxLead, or past
-			o.claim.MinFence = uint64(max(l.now.Add([]time.Duration{ms, 2 * driver.MaxLead, -sec}[n-1]), 1))
+			o.claim.MinFence = uint64(max(fx.now.Add([]time.Duration{ms, 2 * driver.MaxLead, -sec}[n-1]), 1))
 		}
 	case "renew":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
@@ -72,26 +72,26 @@ func (l *fixture) drawOp(choose chooser, backwards bool) op {
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "minimum hold", delays...)
 		o.claim.Value = pick(choose, "value", values...)
 	case "break":
-		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
-		if n := len(l.e.Holders); n > 0 {
-			h := l.e.Holders[choose("holder", n)]
+		o.d, o.fence = pick(choose, "delay", delays...), fx.entry.Fence
+		if n := len(fx.entry.Holders); n > 0 {
+			h := fx.entry.Holders[choose("holder", n)]
 			o.fence = h.Fence + uint64(choose("which fence", h.Fences+2)) - 1
 		}
 	case "sleep":
-		o.d = l.sleepTime(choose, backwards)
+		o.d = fx.sleepTime(choose, backwards)
 	}
 	return o
 }
 
 // reuseWeightAndLimit gives a claim the weight and limit of its token's lease or place,
 // because a token is for one claim.
-func (l *fixture) reuseWeightAndLimit(c *driver.Claim) {
-	for _, h := range l.e.Holders {
+func (fx *fixture) reuseWeightAndLimit(c *driver.Claim) {
+	for _, h := range fx.entry.Holders {
 		if h.Token == c.Token {
 			c.Weight, c.Limit = h.Weight, h.Limit
 		}
 	}
-	for _, w := range l.e.Queue {
+	for _, w := range fx.entry.Queue {
 		if w.Token == c.Token {
 			c.Weight, c.Limit = w.Weight, w.Limit
 		}
@@ -122,18 +122,18 @@ func ownerOf(t driver.Token) driver.Owner {
 
 // sleepTime returns the time to sleep: any time, or until an event, or until just before
 // one.
-func (l *fixture) sleepTime(choose chooser, backwards bool) time.Duration {
+func (fx *fixture) sleepTime(choose chooser, backwards bool) time.Duration {
 	var at []locktable.Instant
-	for _, h := range l.e.Holders {
+	for _, h := range fx.entry.Holders {
 		at = append(at, h.Expires, h.Expires.Add(h.LockDelay))
 	}
-	for _, w := range l.e.Queue {
+	for _, w := range fx.entry.Queue {
 		at = append(at, w.Expires)
 	}
-	for _, b := range l.e.Broken {
+	for _, b := range fx.entry.Broken {
 		at = append(at, b.Until)
 	}
-	at = append(at, l.e.Closed, locktable.Instant(l.e.Fence)+1)
+	at = append(at, fx.entry.Closed, locktable.Instant(fx.entry.Fence)+1)
 	switch n := choose("nap", 6); {
 	case n == 5 && backwards:
 		return -pick(choose, "back", µs, 5*ms, sec, time.Hour)
@@ -141,33 +141,33 @@ func (l *fixture) sleepTime(choose chooser, backwards bool) time.Duration {
 		return pick(choose, "for", µs, 2*ms, 5*ms, 10*ms, 30*ms, sec)
 	default:
 		until := at[choose("until", len(at))] - locktable.Instant(choose("less", 2))
-		return max(0, min(l.now.Until(until), driver.MaxTTL)) // a fuzzed entry may have an event in the far future
+		return max(0, min(fx.now.Until(until), driver.MaxTTL)) // a fuzzed entry may have an event in the far future
 	}
 }
 
 // do runs the op on the entry, and returns the answer and the signals as text.
-func (l *fixture) do(o op) string {
-	l.t.Helper()
+func (fx *fixture) do(o op) string {
+	fx.t.Helper()
 	var answer string
 	switch c := o.claim; o.what {
 	case "acquire":
-		answer = answerText(l.acquire(&c))
+		answer = answerText(fx.acquire(&c))
 	case "renew":
-		answer = errText(l.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
+		answer = errText(fx.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 	case "release":
-		answer = errText(l.releaseRef(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
+		answer = errText(fx.releaseRef(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
 	case "break":
-		answer = errText(l.breakLease(o.fence, o.d, "boss"))
+		answer = errText(fx.breakLease(o.fence, o.d, "boss"))
 	case "sleep":
-		l.sleep(o.d)
+		fx.sleep(o.d)
 		return ""
 	case "forget":
-		if l.e.Idle(l.now) {
-			l.e = &locktable.Entry{}
+		if fx.entry.Idle(fx.now) {
+			fx.entry = &locktable.Entry{}
 		}
 		return ""
 	}
-	for _, s := range l.e.Signals {
+	for _, s := range fx.entry.Signals {
 		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Fences)
 	}
 	return answer

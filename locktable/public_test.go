@@ -9,14 +9,14 @@ import (
 )
 
 func TestPublicOmitsExpiredClaimsAndKeepsTheEntry(t *testing.T) {
-	l := newFixture(t)
-	l.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.LockDelay = time.Minute }))
-	l.wantHeld(mutex("b"))
-	before := string(l.e.Append(nil))
-	seen := l.e.Public(l.now.Add(ttl), "job")
+	fx := newFixture(t)
+	fx.wantGranted(with(mutex("a"), func(c *driver.Claim) { c.LockDelay = time.Minute }))
+	fx.wantHeld(mutex("b"))
+	before := string(fx.entry.Append(nil))
+	seen := fx.entry.Public(fx.now.Add(ttl), "job")
 	equal(t, "shown", len(seen.Holders)+len(seen.Waiters), 0)
 	equal(t, "closed for", seen.ClosedFor, time.Minute)
-	equal(t, "stored", string(l.e.Append(nil)), before)
+	equal(t, "stored", string(fx.entry.Append(nil)), before)
 }
 
 func TestHoldsFindsTheLeaseWithThatFence(t *testing.T) {

@@ -35,15 +35,15 @@ func TestAClaimThatCouldNotBeDecodedIsRefused(t *testing.T) {
 
 // A step checks its end after its last delay. After the end it changes nothing.
 func TestALateStepChangesNothing(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
-	ctx, cancel := s.ctxEndingInNextStep(t)
+	table := newByteTable()
+	d := table.client("1")
+	ctx, cancel := table.ctxEndingInNextStep(t)
 	defer cancel()
-	if _, err := d.Acquire(ctx, *mutex("a")); !errors.Is(err, ctx.Err()) || len(s.rows) != 0 {
-		t.Errorf("the claim returns %v, and %d rows are stored", err, len(s.rows))
+	if _, err := d.Acquire(ctx, *mutex("a")); !errors.Is(err, ctx.Err()) || len(table.rows) != 0 {
+		t.Errorf("the claim returns %v, and %d rows are stored", err, len(table.rows))
 	}
 	must(d.Acquire(t.Context(), *mutex("a")))(t)
-	ctx, cancel = s.ctxEndingInNextStep(t)
+	ctx, cancel = table.ctxEndingInNextStep(t)
 	defer cancel()
 	l := lease("a")
 	l.HasEnd = true
@@ -53,7 +53,7 @@ func TestALateStepChangesNothing(t *testing.T) {
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
 		t.Errorf("%d leases after that, %v", len(e.Holders), err)
 	}
-	ctx, cancel = s.ctxEndingInNextStep(t)
+	ctx, cancel = table.ctxEndingInNextStep(t)
 	defer cancel()
 	l.HasEnd = false
 	_ = d.Release(ctx, l)

@@ -135,21 +135,21 @@ func (r *rowTable) storedWithWaiters(t tb) []byte {
 	return e.Append(nil)
 }
 
-func compareWithRows(t tb, l *fixture, r *rowTable, o op) {
+func compareWithRows(t tb, fx *fixture, r *rowTable, o op) {
 	t.Helper()
-	want := l.do(o)
+	want := fx.do(o)
 	if o.what == "sleep" {
 		return
 	}
-	got, err := r.do(l.now, o)
+	got, err := r.do(fx.now, o)
 	if err != nil || got != want {
 		t.Fatalf("%v\nin the entry: %s\nin rows:      %s, %v", o, want, got, err)
 	}
-	if r.visible != l.e.Visible {
-		t.Fatalf("%v\nin the entry the change is visible: %v, in rows: %v", o, l.e.Visible, r.visible)
+	if r.visible != fx.entry.Visible {
+		t.Fatalf("%v\nin the entry the change is visible: %v, in rows: %v", o, fx.entry.Visible, r.visible)
 	}
-	if !bytes.Equal(r.storedWithWaiters(t), l.e.Append(nil)) {
-		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, entryText(l.e), r.storedWithWaiters(t))
+	if !bytes.Equal(r.storedWithWaiters(t), fx.entry.Append(nil)) {
+		t.Fatalf("%v\nin the entry: %s\nin rows: %q", o, entryText(fx.entry), r.storedWithWaiters(t))
 	}
 }
 

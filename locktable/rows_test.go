@@ -16,12 +16,12 @@ import (
 // Waiters in rows make no visible difference.
 func TestAQueueInRowsIsServedLikeAQueueInTheEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, r, choose := newFixture(t), &rowTable{}, rapidChooser(t)
+		fx, r, choose := newFixture(t), &rowTable{}, rapidChooser(t)
 		r.long = choose("long", 4)
 		r.short = choose("short", r.long+1)
 		for range drawStepCount(t) {
-			if o := l.drawOp(choose, true); o.what != "forget" {
-				compareWithRows(t, l, r, o)
+			if o := fx.drawOp(choose, true); o.what != "forget" {
+				compareWithRows(t, fx, r, o)
 			}
 		}
 	})

@@ -14,10 +14,10 @@ import (
 
 // A row that cannot be decoded must not count as a free name.
 func TestADamagedEntryIsAPermanentErrorAndNeverGranted(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
+	table := newByteTable()
+	d := table.client("1")
 	damaged := []byte(version + " damaged")
-	s.rows["job"] = slices.Clone(damaged)
+	table.rows["job"] = slices.Clone(damaged)
 	for op, err := range callAll(t.Context(), d) {
 		var e *driver.Error
 		if !errors.As(err, &e) || !e.Permanent || string(e.Op) != op || e.Name != "job" || !errors.As(err, new(*locktable.CorruptError)) {
@@ -27,14 +27,14 @@ func TestADamagedEntryIsAPermanentErrorAndNeverGranted(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), *withForce(mutex("a"))); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a forced claim: %v", err)
 	}
-	equal(t, "row", string(s.rows["job"]), string(damaged))
+	equal(t, "row", string(table.rows["job"]), string(damaged))
 }
 
 // The error is permanent even if the table wraps it.
 func TestAWrappedCorruptErrorIsPermanent(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
-	for _, s.err = range []error{
+	table := newByteTable()
+	d := table.client("1")
+	for _, table.err = range []error{
 		fmt.Errorf("row 5: %w", &locktable.CorruptError{Problem: "x"}),
 		&driver.Error{Backend: "shelf", Err: &locktable.CorruptError{Problem: "x"}},
 	} {
@@ -46,8 +46,8 @@ func TestAWrappedCorruptErrorIsPermanent(t *testing.T) {
 }
 
 func TestADamagedEntryDoesNotPreventOtherRenewals(t *testing.T) {
-	s := newByteTable()
-	d, ctx := s.client("1"), t.Context()
+	table := newByteTable()
+	d, ctx := table.client("1"), t.Context()
 	var leases []driver.LeaseRef
 	for i := range 64 {
 		c := with(mutex("a"), func(c *driver.Claim) { c.Name = fmt.Sprint("job", i) })
@@ -56,9 +56,9 @@ func TestADamagedEntryDoesNotPreventOtherRenewals(t *testing.T) {
 	}
 	damaged := []int{0, 37}
 	for _, i := range damaged {
-		s.rows[leases[i].Name] = []byte("?")
+		table.rows[leases[i].Name] = []byte("?")
 	}
-	s.now, s.updates = s.now.Add(ttl/2), 0
+	table.now, table.updates = table.now.Add(ttl/2), 0
 	answers, err := d.Renew(ctx, leases)
 	if err != nil || len(answers) != len(leases) {
 		t.Fatalf("Renew returns %v, %v", answers, err)
@@ -75,15 +75,15 @@ func TestADamagedEntryDoesNotPreventOtherRenewals(t *testing.T) {
 			t.Errorf("%s expires in %v", seen.Name, seen.Holders[0].ExpiresIn)
 		}
 	}
-	if s.updates > 30 {
-		t.Errorf("Renew took %d batches", s.updates)
+	if table.updates > 30 {
+		t.Errorf("Renew took %d batches", table.updates)
 	}
 }
 
 // A damaged entry does not hide the entries behind it.
 func TestAListContinuesAfterADamagedEntry(t *testing.T) {
-	s := newByteTable()
-	d, ctx := s.client("1"), t.Context()
+	table := newByteTable()
+	d, ctx := table.client("1"), t.Context()
 	for _, name := range []string{"a", "b", "c", "d", "elsewhere"} {
 		must(d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })))(t)
 	}
@@ -99,14 +99,14 @@ func TestAListContinuesAfterADamagedEntry(t *testing.T) {
 	if got := list("else"); !slices.Equal(got, []string{"elsewhere <nil>"}) { // the table yields all names
 		t.Errorf("the list of a prefix is %q", got)
 	}
-	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
+	table.rows["b"], table.rows["d"] = []byte("?"), []byte("?")
 	corruptLine := func(name string) string {
 		return fmt.Sprintf("%s pawl: shelf: list %q: %s", name, name, anotherVersion())
 	}
 	if got, want := list(""), []string{"a <nil>", corruptLine("b"), "c <nil>", corruptLine("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
 		t.Errorf("the list is %q, want %q", got, want)
 	}
-	s.err = io.ErrUnexpectedEOF
+	table.err = io.ErrUnexpectedEOF
 	if got := list(""); len(got) != 1 || !strings.HasPrefix(got[0], " pawl: shelf: list: unexpected EOF") {
 		t.Errorf("if the table fails, the list is %q", got)
 	}
@@ -118,13 +118,13 @@ func anotherVersion() string {
 }
 
 func TestDamagedCountsDamagedEntries(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
+	table := newByteTable()
+	d := table.client("1")
 	if found := locktable.Damaged(t.Context(), d); len(found) > 0 {
 		t.Errorf("without a damaged entry: %v", found)
 	}
 	for i := range 7 {
-		s.rows[fmt.Sprint("job", i)] = []byte("?")
+		table.rows[fmt.Sprint("job", i)] = []byte("?")
 	}
 	found := locktable.Damaged(t.Context(), d)
 	want := `7 cannot be read, and these names cannot be locked: "job0", "job1", "job2", "job3", "job4" and 2 more; ` +
@@ -132,7 +132,7 @@ func TestDamagedCountsDamagedEntries(t *testing.T) {
 	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != want || found[0].Advice == "" {
 		t.Errorf("Damaged returns %+v", found)
 	}
-	s.err = &driver.Error{Backend: "shelf", Err: io.ErrUnexpectedEOF, Hint: "look at the shelf"}
+	table.err = &driver.Error{Backend: "shelf", Err: io.ErrUnexpectedEOF, Hint: "look at the shelf"}
 	found = locktable.Damaged(t.Context(), d)
 	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != "they cannot be read: unexpected EOF" || found[0].Advice != "look at the shelf" {
 		t.Errorf("if the table fails, Damaged returns %+v", found)

@@ -12,22 +12,22 @@ import (
 )
 
 func TestAnErrorOfTheTableBecomesADriverErrorWithOpAndName(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
+	table := newByteTable()
+	d := table.client("1")
 	_, _ = d.Acquire(t.Context(), *mutex("a"))
 	typed := &driver.Error{Backend: "shelf in the cellar", Op: "?", Hint: "look there", Permanent: true, Err: io.ErrUnexpectedEOF}
 	tableTimeout := context.DeadlineExceeded
-	for _, s.err = range []error{io.ErrUnexpectedEOF, tableTimeout, typed} {
+	for _, table.err = range []error{io.ErrUnexpectedEOF, tableTimeout, typed} {
 		for op, err := range callAll(t.Context(), d) {
 			var e *driver.Error
-			if !errors.As(err, &e) || string(e.Op) != op || e.Name != "job" || errors.Is(err, io.ErrUnexpectedEOF) == (s.err == tableTimeout) {
+			if !errors.As(err, &e) || string(e.Op) != op || e.Name != "job" || errors.Is(err, io.ErrUnexpectedEOF) == (table.err == tableTimeout) {
 				t.Errorf("%s is answered %#v", op, err)
 				continue
 			}
-			if s.err != error(typed) && (e.Backend != "shelf" || e.Permanent) {
+			if table.err != error(typed) && (e.Backend != "shelf" || e.Permanent) {
 				t.Errorf("%s is answered %+v", op, *e)
 			}
-			if s.err == error(typed) && (e.Backend != typed.Backend || e.Hint != typed.Hint || !e.Permanent || e == typed) {
+			if table.err == error(typed) && (e.Backend != typed.Backend || e.Hint != typed.Hint || !e.Permanent || e == typed) {
 				t.Errorf("%s returns %+v, and the table returned %+v", op, *e, *typed)
 			}
 		}
@@ -38,21 +38,21 @@ func TestAnErrorOfTheTableBecomesADriverErrorWithOpAndName(t *testing.T) {
 func TestACtxErrorIsReturnedUnchanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := newByteTable()
-	for op, err := range callAll(ctx, s.client("1")) {
+	table := newByteTable()
+	for op, err := range callAll(ctx, table.client("1")) {
 		if err != context.Canceled {
 			t.Errorf("%s is answered %v", op, err)
 		}
 	}
-	equal(t, "rows", len(s.rows), 0)
+	equal(t, "rows", len(table.rows), 0)
 }
 
 func TestATableIsClosedOnce(t *testing.T) {
-	s := newByteTable()
-	d := s.client("1")
+	table := newByteTable()
+	d := table.client("1")
 	equal(t, "first Close", d.Close(), io.ErrClosedPipe)
 	equal(t, "second Close", d.Close(), nil)
-	equal(t, "closings of the table", s.closes, 1)
+	equal(t, "closings of the table", table.closes, 1)
 }
 
 // A call that fails because the driver was closed meanwhile returns ErrClosed.
