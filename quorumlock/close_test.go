@@ -15,11 +15,11 @@ func TestCloseWaitsForReleasesThatAreUnderWay(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, time.Millisecond)
-			x := mutex("jobs")
-			mustAcquire(t, d, x)
+			claim := mutex("jobs")
+			mustAcquire(t, d, claim)
 			time.Sleep(time.Second) // the acquire has reached all nodes
 			lines[2].requestDelay.Store(int64(late))
-			mustRelease(t, d, x)
+			mustRelease(t, d, claim)
 			began := time.Now()
 			noError(t, d.Close())
 			if took := time.Since(began); took > time.Second {

@@ -25,18 +25,18 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 				for _, l := range lines[3-late:] {
 					arrive = append(arrive, l.delayNext("acquire"))
 				}
-				x := mutex("jobs")
+				claim := mutex("jobs")
 				if queue {
-					x = queued(x)
+					claim = queued(claim)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), bound)
 				defer cancel()
-				_, err := d.Acquire(ctx, x)
+				_, err := d.Acquire(ctx, claim)
 				if (err == nil) != (late == 1) {
 					t.Fatalf("Acquire without %d of 3: %v", late, err)
 				}
 				if queue || err == nil {
-					_ = d.Release(ctx, lease(x))
+					_ = d.Release(ctx, lease(claim))
 				}
 				time.Sleep(bound * 9 / 10)
 				for _, f := range arrive {
@@ -56,13 +56,13 @@ func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		arrive := lines[2].delayNext("acquire")
-		x := mutex("jobs")
+		claim := mutex("jobs")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := d.Acquire(ctx, x)
+		_, err := d.Acquire(ctx, claim)
 		noError(t, err)
-		mustAcquire(t, d, x)
-		mustRelease(t, d, x)
+		mustAcquire(t, d, claim)
+		mustRelease(t, d, claim)
 		time.Sleep(2 * time.Second)
 		arrive()
 		time.Sleep(2 * time.Second)
@@ -78,14 +78,14 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 			c := newCluster(3)
 			one, oneLines := c.client(t, time.Millisecond)
 			two, twoLines := c.client(t, time.Millisecond)
-			holder, x := mutex("jobs"), mutex("jobs")
-			x.TTL = 6 * time.Second // so the release has its end within a second
+			holder, claim := mutex("jobs"), mutex("jobs")
+			claim.TTL = 6 * time.Second // so the release has its end within a second
 			oneLines[2].down.Store(true)
 			mustAcquire(t, one, holder) // on two nodes
 			arrive := twoLines[2].delayNext("release")
 			began := time.Now()
-			wantHeld(t, two, x) // granted by the third, and released
-			waiter := queued(x)
+			wantHeld(t, two, claim) // granted by the third, and released
+			waiter := queued(claim)
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
@@ -112,10 +112,10 @@ func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 		lines[2].down.Store(true)
 		before := runtime.NumGoroutine()
 		for range cycles {
-			x := mutex("jobs")
-			x.TTL = time.Hour
-			mustAcquire(t, d, x)
-			mustRelease(t, d, x)
+			claim := mutex("jobs")
+			claim.TTL = time.Hour
+			mustAcquire(t, d, claim)
+			mustRelease(t, d, claim)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := runtime.NumGoroutine() - before; n > 20 {
@@ -145,9 +145,9 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 			"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); return err },
 			"Entry":   func(ctx context.Context) error { _, err := d.Inspect(ctx, "jobs"); return err },
 			"Force": func(ctx context.Context) error {
-				x := mutex("jobs")
-				x.Force = true
-				_, err := d.Acquire(ctx, x)
+				claim := mutex("jobs")
+				claim.Force = true
+				_, err := d.Acquire(ctx, claim)
 				return err
 			},
 		} {

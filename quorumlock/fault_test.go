@@ -34,9 +34,9 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 				}
 				var last uint64
 				for i := range 5 {
-					x := mutex("jobs")
+					claim := mutex("jobs")
 					began := time.Now()
-					g := mustAcquire(t, d, x)
+					g := mustAcquire(t, d, claim)
 					if g.Fence <= last {
 						t.Fatalf("fence %d after %d", g.Fence, last)
 					}
@@ -44,8 +44,8 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 					if took := time.Since(began); i > 0 && took > rtt*3/2 {
 						t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
 					}
-					mustRenew(t, d, x)
-					mustRelease(t, d, x)
+					mustRenew(t, d, claim)
+					mustRelease(t, d, claim)
 				}
 			})
 		}
@@ -62,14 +62,14 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
 			for range 20 { // even the first acquire needs no second request
 				resetCalls(lines)
-				x := mutex("jobs")
+				claim := mutex("jobs")
 				began := time.Now()
-				mustAcquire(t, d, x)
+				mustAcquire(t, d, claim)
 				if took := time.Since(began); took > 18*time.Millisecond {
 					t.Errorf("Acquire took %v, the slowest node 12ms", took)
 				}
 				began = time.Now()
-				mustRelease(t, d, x)
+				mustRelease(t, d, claim)
 				if took := time.Since(began); took > 18*time.Millisecond {
 					t.Errorf("Release took %v, the slowest node 12ms", took)
 				}
@@ -140,13 +140,13 @@ func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 					disturb(l, true)
 				}
 				for i := range 4 {
-					x := mutex("jobs")
+					claim := mutex("jobs")
 					if i%2 == 0 {
-						x = queued(x)
+						claim = queued(claim)
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					began := time.Now()
-					_, err := d.Acquire(ctx, x)
+					_, err := d.Acquire(ctx, claim)
 					cancel()
 					if took := time.Since(began); took > 2*time.Second {
 						t.Errorf("Acquire took %v with a deadline of 1s", took)
@@ -161,9 +161,9 @@ func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 					if unavailable && (strings.Count(text, "pawl: ") != 1 || strings.Contains(text, "\n")) {
 						t.Errorf("Acquire: %q; want one line, and pawl once", text)
 					}
-					if x.Queue { // a waiter that gives up calls Release
+					if claim.Queue { // a waiter that gives up calls Release
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-						if err := d.Release(ctx, lease(x)); err == nil {
+						if err := d.Release(ctx, lease(claim)); err == nil {
 							t.Error("a majority answered Release")
 						}
 						cancel()
@@ -185,9 +185,9 @@ func TestAPartialGrantIsReleased(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		first, _ := c.client(t, time.Millisecond)
-		x := mutex("jobs")
-		mustAcquire(t, first, x)
-		if err := c[2].memory.Driver().Release(t.Context(), lease(x)); err != nil { // that node forgets it
+		claim := mutex("jobs")
+		mustAcquire(t, first, claim)
+		if err := c[2].memory.Driver().Release(t.Context(), lease(claim)); err != nil { // that node forgets it
 			t.Fatal(err)
 		}
 		second, lines := c.client(t, time.Millisecond)
@@ -200,7 +200,7 @@ func TestAPartialGrantIsReleased(t *testing.T) {
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
-		mustRelease(t, first, x) // on two of three nodes
+		mustRelease(t, first, claim) // on two of three nodes
 	})
 }
 
@@ -210,11 +210,11 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
 		for range 10 {
-			x := queued(mutex("jobs"))
+			claim := queued(mutex("jobs"))
 			lines[2].requestDelay.Store(int64(500 * time.Millisecond))
-			mustAcquire(t, d, x)
+			mustAcquire(t, d, claim)
 			lines[2].requestDelay.Store(0)
-			mustRelease(t, d, x)
+			mustRelease(t, d, claim)
 		}
 		time.Sleep(5 * time.Second)
 		c.wantNothingKept(t, "jobs")
@@ -232,16 +232,16 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 		for i := range 30 {
 			missing := lines[i%3]
 			missing.down.Store(true)
-			x := mutex("jobs")
+			claim := mutex("jobs")
 			if i%2 == 0 {
-				x.Fences = 50
+				claim.Fences = 50
 			}
-			g := mustAcquire(t, d, x)
+			g := mustAcquire(t, d, claim)
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d, without node %d", g.Fence, last, i%3+1)
 			}
 			last = g.Fence + uint64(g.Fences) - 1
-			mustRelease(t, d, x)
+			mustRelease(t, d, claim)
 			missing.down.Store(false)
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -256,17 +256,17 @@ func TestFencesRiseAfterANodeLosesItsData(t *testing.T) {
 		var last uint64
 		for i := range 9 {
 			d, _ := c.client(t, time.Millisecond)
-			x := mutex("jobs")
-			g := mustAcquire(t, d, x)
+			claim := mutex("jobs")
+			g := mustAcquire(t, d, claim)
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d", g.Fence, last)
 			}
 			last = g.Fence
 			c[i%3].wipe()
 			again, _ := c.client(t, time.Millisecond)
-			mustRenew(t, again, x)
+			mustRenew(t, again, claim)
 			wantHeld(t, again, mutex("jobs"))
-			mustRelease(t, again, x)
+			mustRelease(t, again, claim)
 		}
 	})
 }
@@ -276,24 +276,24 @@ func TestARepeatedClaimGetsTheGrantWhoseAnswerWasLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
-		x := queued(mutex("jobs"))
+		claim := queued(mutex("jobs"))
 		lines[0].silent.Store(true)
 		lines[1].silent.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if g, err := d.Acquire(ctx, x); err == nil {
+		if g, err := d.Acquire(ctx, claim); err == nil {
 			t.Fatalf("Acquire = %+v", g)
 		}
 		lines[0].silent.Store(false)
 		lines[1].silent.Store(false)
-		g := mustAcquire(t, d, x)
+		g := mustAcquire(t, d, claim)
 		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
-		if again := mustAcquire(t, d, x); again.Fence != g.Fence {
+		if again := mustAcquire(t, d, claim); again.Fence != g.Fence {
 			t.Errorf("fences %d, then %d for one claim", g.Fence, again.Fence)
 		}
-		mustRelease(t, d, x)
+		mustRelease(t, d, claim)
 	})
 }
 
@@ -303,19 +303,19 @@ func TestRenewCountsAMajorityOfAllNodes(t *testing.T) {
 		c := newCluster(5)
 		d, lines := c.client(t, time.Millisecond)
 		setDown(true, lines[3], lines[4])
-		x := mutex("jobs")
-		mustAcquire(t, d, x)
-		noError(t, c[0].memory.Driver().Release(t.Context(), lease(x)))
-		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
+		claim := mutex("jobs")
+		mustAcquire(t, d, claim)
+		noError(t, c[0].memory.Driver().Release(t.Context(), lease(claim)))
+		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(claim)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want ErrUnavailable", answers, err)
 		}
 		setDown(false, lines[3], lines[4])
-		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
+		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(claim)})
 		if err != nil || !errors.Is(answers[0], driver.ErrNoSuchLease) {
 			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNoSuchLease", answers, err)
 		}
-		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNoSuchLease) {
+		if err := d.Release(t.Context(), lease(claim)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
 		c.wantNothingKept(t, "jobs")
@@ -326,21 +326,21 @@ func TestRenewCountsAMajorityOfAllNodes(t *testing.T) {
 func TestAHolderHasTheTTLOfAMajority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d, lines := newCluster(5).client(t, time.Millisecond)
-		x := mutex("jobs")
-		mustAcquire(t, d, x)
-		for _, ttl := range []time.Duration{4 * x.TTL, x.TTL / 2} {
+		claim := mutex("jobs")
+		mustAcquire(t, d, claim)
+		for _, ttl := range []time.Duration{4 * claim.TTL, claim.TTL / 2} {
 			setDown(true, lines[3], lines[4])
-			answers, err := d.Renew(t.Context(), []driver.LeaseRef{{Name: x.Name, Token: x.Token, TTL: ttl}})
+			answers, err := d.Renew(t.Context(), []driver.LeaseRef{{Name: claim.Name, Token: claim.Token, TTL: ttl}})
 			if err != nil || answers[0] != nil {
 				t.Fatalf("Renew: %v, %v", answers, err)
 			}
 			setDown(false, lines[3], lines[4])
-			e, err := d.Inspect(t.Context(), x.Name)
+			e, err := d.Inspect(t.Context(), claim.Name)
 			if err != nil || len(e.Holders) != 1 || e.Holders[0].TTL != ttl {
 				t.Errorf("Inspect: %+v, %v; want one holder with the TTL %v", e, err, ttl)
 			}
 		}
-		mustRelease(t, d, x)
+		mustRelease(t, d, claim)
 	})
 }
 
@@ -365,9 +365,9 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = time.Hour // it grants a different fence
 		d, _ := c.client(t, time.Millisecond)
-		x := mutex("jobs")
-		x.Fences = 10
-		g := mustAcquire(t, d, x)
+		claim := mutex("jobs")
+		claim.Fences = 10
+		g := mustAcquire(t, d, claim)
 		e, err := d.Inspect(t.Context(), "jobs")
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Holders[0].Owner.Client != "" {
 			t.Fatalf("Entry = %+v, %v; want the fence %d", e, err, g.Fence)
@@ -377,7 +377,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
 		c.wantNothingKept(t, "jobs")
-		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
+		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(claim)})
 		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
 			t.Errorf("Renew: %v, %v", answers, err)
 		}

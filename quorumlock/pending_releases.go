@@ -54,55 +54,55 @@ const (
 )
 
 func newPendingReleases(d *quorum) *pendingReleases {
-	o := &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}}
+	p := &pendingReleases{d: d, byClaim: map[nodeClaim]*pendingRelease{}}
 	for range d.nodes {
-		o.nodes = append(o.nodes, returner.New(maxRequestsPerNode, o.send))
+		p.nodes = append(p.nodes, returner.New(maxRequestsPerNode, p.send))
 	}
-	return o
+	return p
 }
 
 // findOrAddLocked finds or adds a pending release. It returns nil if there are too many.
-func (o *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
-	b := o.byClaim[k]
-	if b != nil {
-		return b
+func (p *pendingReleases) findOrAddLocked(k nodeClaim) *pendingRelease {
+	rel := p.byClaim[k]
+	if rel != nil {
+		return rel
 	}
-	if now := time.Now(); len(o.byClaim) >= o.purgeAt || len(o.byClaim) >= maxPendingReleases && now.Sub(o.purgedAt) > time.Second {
-		for _, b := range o.byClaim {
-			if b.due != nil && b.due.Until.Before(now) {
-				b.due = nil
+	if now := time.Now(); len(p.byClaim) >= p.purgeAt || len(p.byClaim) >= maxPendingReleases && now.Sub(p.purgedAt) > time.Second {
+		for _, rel := range p.byClaim {
+			if rel.due != nil && rel.due.Until.Before(now) {
+				rel.due = nil
 			}
-			o.forgetSettledLocked(b)
+			p.forgetSettledLocked(rel)
 		}
-		o.purgeAt, o.purgedAt = 2*len(o.byClaim)+64, now
+		p.purgeAt, p.purgedAt = 2*len(p.byClaim)+64, now
 	}
-	if len(o.byClaim) >= maxPendingReleases {
+	if len(p.byClaim) >= maxPendingReleases {
 		return nil
 	}
-	b = &pendingRelease{nodeClaim: k}
-	o.byClaim[k] = b
-	return b
+	rel = &pendingRelease{nodeClaim: k}
+	p.byClaim[k] = rel
+	return rel
 }
 
 // forgetSettledLocked removes a release if it need not be sent, and no request can arrive
 // any more.
-func (o *pendingReleases) forgetSettledLocked(b *pendingRelease) {
-	if now := time.Now(); b.due == nil && b.acquireArrivesUntil.Before(now) && b.releaseArrivesUntil.Before(now) && o.byClaim[b.nodeClaim] == b {
-		delete(o.byClaim, b.nodeClaim)
+func (p *pendingReleases) forgetSettledLocked(rel *pendingRelease) {
+	if now := time.Now(); rel.due == nil && rel.acquireArrivesUntil.Before(now) && rel.releaseArrivesUntil.Before(now) && p.byClaim[rel.nodeClaim] == rel {
+		delete(p.byClaim, rel.nodeClaim)
 	}
 }
 
 // awaitClaimable waits until a claim with a token may be sent to a node. It cancels a
 // pending release of the token there, and waits until no release that was sent can
 // arrive.
-func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
+func (p *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error {
 	wait := time.Duration(0)
-	o.mu.Lock()
-	if b := o.byClaim[k]; b != nil {
-		o.cancelLocked(b)
-		wait = time.Until(b.releaseArrivesUntil)
+	p.mu.Lock()
+	if rel := p.byClaim[k]; rel != nil {
+		p.cancelLocked(rel)
+		wait = time.Until(rel.releaseArrivesUntil)
 	}
-	o.mu.Unlock()
+	p.mu.Unlock()
 	if wait <= 0 {
 		return nil
 	}
@@ -111,115 +111,115 @@ func (o *pendingReleases) awaitClaimable(ctx context.Context, k nodeClaim) error
 
 // recordUnansweredAcquire records that an Acquire may arrive until end. So a release
 // before end is not the last one.
-func (o *pendingReleases) recordUnansweredAcquire(k nodeClaim, end time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if b := o.findOrAddLocked(k); b != nil {
-		b.acquireArrivesUntil = later(b.acquireArrivesUntil, end.Add(driver.MaxLead))
+func (p *pendingReleases) recordUnansweredAcquire(k nodeClaim, end time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if rel := p.findOrAddLocked(k); rel != nil {
+		rel.acquireArrivesUntil = later(rel.acquireArrivesUntil, end.Add(driver.MaxLead))
 	}
 }
 
 // recordRelease records the result of a release on a node that may arrive until end. It
 // schedules further releases in the background, unless claimContinues.
-func (o *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time, err error, claimContinues bool) {
+func (p *pendingReleases) recordRelease(i int, l driver.LeaseRef, end time.Time, err error, claimContinues bool) {
 	k, now, final := nodeClaim{i, l.Token, l.Name}, time.Now(), isFinal(err)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if final && o.byClaim[k] == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if final && p.byClaim[k] == nil {
 		return
 	}
-	b := o.findOrAddLocked(k)
-	if b == nil {
+	rel := p.findOrAddLocked(k)
+	if rel == nil {
 		return
 	}
 	if !final {
-		b.releaseArrivesUntil = later(b.releaseArrivesUntil, end.Add(driver.MaxLead))
+		rel.releaseArrivesUntil = later(rel.releaseArrivesUntil, end.Add(driver.MaxLead))
 	}
 	switch {
 	case claimContinues:
-	case final && !now.Before(b.acquireArrivesUntil):
-		o.cancelLocked(b)
-		o.forgetSettledLocked(b)
+	case final && !now.Before(rel.acquireArrivesUntil):
+		p.cancelLocked(rel)
+		p.forgetSettledLocked(rel)
 	default:
-		o.scheduleLocked(b, l)
-		o.nodes[i].AddSent(b.due, now, final)
+		p.scheduleLocked(rel, l)
+		p.nodes[i].AddSent(rel.due, now, final)
 	}
 }
 
 // release makes a release of a claim due on a node.
-func (o *pendingReleases) release(i int, l driver.LeaseRef) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if b := o.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); b != nil {
-		o.scheduleLocked(b, l)
-		o.nodes[i].Add(b.due)
+func (p *pendingReleases) release(i int, l driver.LeaseRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if rel := p.findOrAddLocked(nodeClaim{i, l.Token, l.Name}); rel != nil {
+		p.scheduleLocked(rel, l)
+		p.nodes[i].Add(rel.due)
 	}
 }
 
 // scheduleLocked sets the release to send for a claim. It is sent until no Acquire can
 // arrive any more, and for the TTL of the lease after that, at most.
-func (o *pendingReleases) scheduleLocked(b *pendingRelease, l driver.LeaseRef) {
-	o.cancelLocked(b)
+func (p *pendingReleases) scheduleLocked(rel *pendingRelease, l driver.LeaseRef) {
+	p.cancelLocked(rel)
 	l.HasEnd = true
-	b.due = &dueRelease{Claim: b, Lease: l, TTL: l.TTL, ReleaseAgainAt: b.acquireArrivesUntil, Until: later(time.Now(), b.acquireArrivesUntil).Add(l.TTL)}
+	rel.due = &dueRelease{Claim: rel, Lease: l, TTL: l.TTL, ReleaseAgainAt: rel.acquireArrivesUntil, Until: later(time.Now(), rel.acquireArrivesUntil).Add(l.TTL)}
 }
 
-func (o *pendingReleases) cancelLocked(b *pendingRelease) {
-	if b.due != nil {
-		o.nodes[b.node].Cancel(b.due)
-		b.due = nil
+func (p *pendingReleases) cancelLocked(rel *pendingRelease) {
+	if rel.due != nil {
+		p.nodes[rel.node].Cancel(rel.due)
+		rel.due = nil
 	}
 }
 
 // send makes one attempt at a release, for the Returner of its node. It waits for the
 // token's other requests to that node, but no longer than for an answer, because it has
 // one of the Returner's places.
-func (o *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
-	b, d := r.Claim, o.d
+func (p *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
+	rel, d := r.Claim, p.d
 	if d.beginOperation(d.requestsCtx) != nil {
 		return returner.Unanswerable, nil
 	}
 	defer d.work.Done()
 	v := poll(context.Background(), d, pollRequest[returner.Outcome]{
-		nodes: []int{b.node}, token: b.token, timeout: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
-		send: func(ctx context.Context, _ int) (returner.Outcome, error) { return o.sendInOrder(ctx, r, sent) },
-	})[b.node]
+		nodes: []int{rel.node}, token: rel.token, timeout: min(3*time.Second, max(r.TTL/6, 10*time.Millisecond)),
+		send: func(ctx context.Context, _ int) (returner.Outcome, error) { return p.sendInOrder(ctx, r, sent) },
+	})[rel.node]
 	if v.err != nil {
 		return returner.Failed, v.err
 	}
 	return v.value, nil
 }
 
-func (o *pendingReleases) sendInOrder(ctx context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
-	b, end := r.Claim, driver.End(ctx)
-	o.mu.Lock()
-	cancelled, previous := b.due != r, b.releaseArrivesUntil
+func (p *pendingReleases) sendInOrder(ctx context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
+	rel, end := r.Claim, driver.End(ctx)
+	p.mu.Lock()
+	cancelled, previous := rel.due != r, rel.releaseArrivesUntil
 	if !cancelled {
-		b.releaseArrivesUntil = later(previous, end.Add(driver.MaxLead))
+		rel.releaseArrivesUntil = later(previous, end.Add(driver.MaxLead))
 	}
-	o.mu.Unlock()
+	p.mu.Unlock()
 	if cancelled {
 		return returner.Unanswerable, nil
 	}
-	err := o.d.nodes[b.node].Release(ctx, r.Lease)
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	err := p.d.nodes[rel.node].Release(ctx, r.Lease)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !isFinal(err) {
 		return returner.Failed, err
 	}
-	b.releaseArrivesUntil = previous
+	rel.releaseArrivesUntil = previous
 	switch {
-	case sent.Before(b.acquireArrivesUntil):
-		r.ReleaseAgainAt = b.acquireArrivesUntil
-	case b.due == r:
-		b.due = nil
-		o.forgetSettledLocked(b)
+	case sent.Before(rel.acquireArrivesUntil):
+		r.ReleaseAgainAt = rel.acquireArrivesUntil
+	case rel.due == r:
+		rel.due = nil
+		p.forgetSettledLocked(rel)
 	}
 	return returner.Done, nil
 }
 
-func (o *pendingReleases) stop() {
-	for _, n := range o.nodes {
+func (p *pendingReleases) stop() {
+	for _, n := range p.nodes {
 		_, _ = n.Abandon()
 	}
 }

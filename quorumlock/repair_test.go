@@ -125,11 +125,11 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
-		x := mutex("jobs")
-		g := mustAcquire(t, d, x)
+		claim := mutex("jobs")
+		g := mustAcquire(t, d, claim)
 		for range 10 {
 			resetCalls(lines)
-			renewAndRepair(t, d, x)
+			renewAndRepair(t, d, claim)
 			for i, l := range lines {
 				if n := l.calls.Load(); n != 1 {
 					t.Errorf("node %d got %d requests, want 1", i+1, n)
@@ -137,7 +137,7 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 			}
 		}
 		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		renewAndRepair(t, d, x)
+		renewAndRepair(t, d, claim)
 		if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
 			t.Errorf("holders on the nodes: %d", holders)
 		}
@@ -151,16 +151,16 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			d, lines := c.client(t, 10*time.Millisecond)
-			x := mutex("jobs")
-			mustAcquire(t, d, x)
-			c[2].forgetClaim(t, x)
+			claim := mutex("jobs")
+			mustAcquire(t, d, claim)
+			c[2].forgetClaim(t, claim)
 			arrive := func() {}
 			if delay%2 == 0 {
 				arrive = lines[2].delayNext("acquire")
 			}
-			mustRenew(t, d, x)
+			mustRenew(t, d, claim)
 			time.Sleep(time.Duration(delay) * time.Millisecond)
-			mustRelease(t, d, x)
+			mustRelease(t, d, claim)
 			time.Sleep(time.Second)
 			arrive()
 			time.Sleep(10 * time.Second)
@@ -175,13 +175,13 @@ func TestBreakEndsARepairedLease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		d, lines := c.client(t, time.Millisecond)
-		x := mutex("jobs")
-		g := mustAcquire(t, d, x)
+		claim := mutex("jobs")
+		g := mustAcquire(t, d, claim)
 		time.Sleep(time.Second) // so that the repairs cannot get the same fence
 		for i := range 2 {
 			c[i].replace(lines[i])
-			renewAndRepair(t, d, x)
-			renewAndRepair(t, d, x)
+			renewAndRepair(t, d, claim)
+			renewAndRepair(t, d, claim)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		c.wantNothingKept(t, "jobs")

@@ -146,9 +146,9 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 200 {
 			all.Go(func() {
-				x := mutex("book")
-				x.Weight = 1
-				g, err := clients[i%4].Acquire(t.Context(), x)
+				claim := mutex("book")
+				claim.Weight = 1
+				g, err := clients[i%4].Acquire(t.Context(), claim)
 				if err != nil {
 					t.Errorf("a reader: %v", err)
 				}

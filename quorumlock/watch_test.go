@@ -21,12 +21,12 @@ func TestAWatchReportsChangesWithoutAMinority(t *testing.T) {
 		for len(notified) > 0 {
 			<-notified
 		}
-		x := mutex("job")
-		mustAcquire(t, locker, x)
+		claim := mutex("job")
+		mustAcquire(t, locker, claim)
 		if len(notified) < 2 {
 			t.Errorf("without node %d a grant caused %d notifications; want one from each of a majority", i+1, len(notified))
 		}
-		mustRelease(t, locker, x)
+		mustRelease(t, locker, claim)
 		lines[i].down.Store(false)
 	}
 }
