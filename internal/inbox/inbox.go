@@ -42,43 +42,43 @@ type Inbox[H any] struct {
 
 // New makes empty inboxes.
 func New[H any]() *Inboxes[H] {
-	a := &Inboxes[H]{}
-	for i := range a.shard {
-		a.shard[i].claims = map[driver.Token]*Inbox[H]{}
+	all := &Inboxes[H]{}
+	for i := range all.shard {
+		all.shard[i].claims = map[driver.Token]*Inbox[H]{}
 	}
-	return a
+	return all
 }
 
 // shardOf returns the shard of a token. Tokens are random.
-func (a *Inboxes[H]) shardOf(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
+func (all *Inboxes[H]) shardOf(t driver.Token) *shard[H] { return &all.shard[t[0]%shards].shard }
 
 // Add begins to receive signals for a claim. A second call does nothing.
-func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
-	s := a.shardOf(t)
+func (all *Inboxes[H]) Add(t driver.Token, box *Inbox[H]) {
+	s := all.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.claims[t]
 	for x := first; x != nil; x = x.next {
-		if x == b {
+		if x == box {
 			return
 		}
 	}
-	b.next, s.claims[t] = first, b
+	box.next, s.claims[t] = first, box
 }
 
 // Remove stops receiving signals for the claim. Other inboxes with the same token stay.
-func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
-	s := a.shardOf(t)
+func (all *Inboxes[H]) Remove(t driver.Token, box *Inbox[H]) {
+	s := all.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.claims[t]
-	if first == b && b.next == nil { // the usual case
+	if first == box && box.next == nil { // the usual case
 		delete(s.claims, t)
 		return
 	}
 	for at := &first; *at != nil; at = &(*at).next {
-		if *at == b {
-			*at, b.next = b.next, nil
+		if *at == box {
+			*at, box.next = box.next, nil
 			s.claims[t] = first
 			return
 		}
@@ -86,72 +86,72 @@ func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 }
 
 // Len returns the number of inboxes.
-func (a *Inboxes[H]) Len() (n int) {
-	a.each(func(*Inbox[H]) { n++ })
+func (all *Inboxes[H]) Len() (n int) {
+	all.each(func(*Inbox[H]) { n++ })
 	return n
 }
 
 // SetHold records the hold of a granted claim. It returns true if the caller should check
 // the hold, because a signal other than "granted" came before.
-func (a *Inboxes[H]) SetHold(t driver.Token, b *Inbox[H], h H) (mustCheck bool) {
-	s := a.shardOf(t)
+func (all *Inboxes[H]) SetHold(t driver.Token, box *Inbox[H], h H) (mustCheck bool) {
+	s := all.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.hold, b.hasHold = h, true
-	return b.mustCheck
+	box.hold, box.hasHold = h, true
+	return box.mustCheck
 }
 
 // Arrival returns a channel that is readable when Take has a signal to return.
-func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
-	s := a.shardOf(t)
+func (all *Inboxes[H]) Arrival(t driver.Token, box *Inbox[H]) <-chan struct{} {
+	s := all.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.arrived == nil {
-		b.arrived = make(chan struct{}, 1)
-		if b.signal != nil {
-			b.arrived <- struct{}{}
+	if box.arrived == nil {
+		box.arrived = make(chan struct{}, 1)
+		if box.signal != nil {
+			box.arrived <- struct{}{}
 		}
 	}
-	return b.arrived
+	return box.arrived
 }
 
 // Take empties the inbox and returns its signal. Call it after reading from Arrival.
-func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
-	s := a.shardOf(t)
+func (all *Inboxes[H]) Take(t driver.Token, box *Inbox[H]) driver.Signal {
+	s := all.shardOf(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := *b.signal
-	if b.signal = nil; taken.Kind != driver.SignalGranted {
-		b.mustCheck = false // the caller sends a request
+	taken := *box.signal
+	if box.signal = nil; taken.Kind != driver.SignalGranted {
+		box.mustCheck = false // the caller sends a request
 	}
 	return taken
 }
 
 // Put delivers a signal to the claims with its token, and returns their holds.
-func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
-	s := a.shardOf(signal.Token)
+func (all *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
+	s := all.shardOf(signal.Token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for b := s.claims[signal.Token]; b != nil; b = b.next {
-		if b.put(signal); b.hasHold {
-			holds = append(holds, b.hold)
+	for box := s.claims[signal.Token]; box != nil; box = box.next {
+		if box.put(signal); box.hasHold {
+			holds = append(holds, box.hold)
 		}
 	}
 	return holds
 }
 
 // PutAll delivers a signal to every claim.
-func (a *Inboxes[H]) PutAll(signal driver.Signal) {
-	a.each(func(b *Inbox[H]) { b.put(signal) })
+func (all *Inboxes[H]) PutAll(signal driver.Signal) {
+	all.each(func(box *Inbox[H]) { box.put(signal) })
 }
 
-func (a *Inboxes[H]) each(f func(b *Inbox[H])) {
-	for i := range a.shard {
-		s := &a.shard[i].shard
+func (all *Inboxes[H]) each(f func(box *Inbox[H])) {
+	for i := range all.shard {
+		s := &all.shard[i].shard
 		s.mu.Lock()
-		for _, b := range s.claims {
-			for ; b != nil; b = b.next {
-				f(b)
+		for _, box := range s.claims {
+			for ; box != nil; box = box.next {
+				f(box)
 			}
 		}
 		s.mu.Unlock()
@@ -161,15 +161,15 @@ func (a *Inboxes[H]) each(f func(b *Inbox[H])) {
 // put keeps "lost" rather than any other signal, because the claim must then send a
 // request. It keeps "granted" rather than "retry", because "granted" saves a request. The
 // order of arrival does not matter.
-func (b *Inbox[H]) put(s driver.Signal) {
-	if b.hasHold {
+func (box *Inbox[H]) put(s driver.Signal) {
+	if box.hasHold {
 		return
 	}
-	b.mustCheck = b.mustCheck || s.Kind != driver.SignalGranted
-	if b.signal == nil && b.arrived != nil {
-		b.arrived <- struct{}{} // there is room, because the inbox is emptied only after arrived was read
+	box.mustCheck = box.mustCheck || s.Kind != driver.SignalGranted
+	if box.signal == nil && box.arrived != nil {
+		box.arrived <- struct{}{} // there is room, because the inbox is emptied only after arrived was read
 	}
-	if b.signal == nil || s.Kind == driver.SignalLost || s.Kind == driver.SignalGranted && b.signal.Kind != driver.SignalLost {
-		b.signal = new(s)
+	if box.signal == nil || s.Kind == driver.SignalLost || s.Kind == driver.SignalGranted && box.signal.Kind != driver.SignalLost {
+		box.signal = new(s)
 	}
 }

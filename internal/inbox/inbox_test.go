@@ -33,11 +33,11 @@ func TestTheInboxKeepsTheMostUsefulSignal(t *testing.T) {
 		{[]driver.SignalKind{retry, lost, retry}, lost},
 	} {
 		for _, before := range []bool{true, false} {
-			all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
-			all.Add(token, b)
+			all, box, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+			all.Add(token, box)
 			var arrival <-chan struct{}
 			if before {
-				arrival = all.Arrival(token, b)
+				arrival = all.Arrival(token, box)
 			}
 			for _, kind := range c.signals {
 				if holds := all.Put(driver.Signal{Kind: kind, Token: token}); len(holds) > 0 {
@@ -45,12 +45,12 @@ func TestTheInboxKeepsTheMostUsefulSignal(t *testing.T) {
 				}
 			}
 			if !before {
-				arrival = all.Arrival(token, b)
+				arrival = all.Arrival(token, box)
 			}
 			if !readable(arrival) {
 				t.Fatalf("%v: Arrival is not readable", c.signals)
 			}
-			if got := all.Take(token, b).Kind; got != c.want {
+			if got := all.Take(token, box).Kind; got != c.want {
 				t.Errorf("%v: Take returns %v, want %v", c.signals, got, c.want)
 			}
 			if readable(arrival) {
@@ -72,16 +72,16 @@ func TestAHoldIsCheckedIfASignalOtherThanGrantedCameBefore(t *testing.T) {
 		{[]driver.SignalKind{lost}, false, true},
 		{[]driver.SignalKind{lost}, true, false},
 	} {
-		all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
-		all.Add(token, b)
+		all, box, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+		all.Add(token, box)
 		for _, kind := range c.signals {
 			_ = all.Put(driver.Signal{Kind: kind, Token: token})
 		}
 		if c.taken {
-			<-all.Arrival(token, b)
-			_ = all.Take(token, b)
+			<-all.Arrival(token, box)
+			_ = all.Take(token, box)
 		}
-		if got := all.SetHold(token, b, 7); got != c.want {
+		if got := all.SetHold(token, box, 7); got != c.want {
 			t.Errorf("%v: SetHold returns %v", c.signals, got)
 		}
 		if holds := all.Put(driver.Signal{Kind: lost, Token: token}); !slices.Equal(holds, []int{7}) {
@@ -145,8 +145,8 @@ func TestEachClaimWithATokenGetsItsSignals(t *testing.T) {
 }
 
 func TestPutAndTakeMayRunConcurrently(t *testing.T) {
-	all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
-	all.Add(token, b)
+	all, box, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+	all.Add(token, box)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -157,11 +157,11 @@ func TestPutAndTakeMayRunConcurrently(t *testing.T) {
 	}
 	allPut := make(chan struct{})
 	go func() { wg.Wait(); close(allPut) }()
-	arrival := all.Arrival(token, b)
+	arrival := all.Arrival(token, box)
 	for done := false; !done; {
 		select {
 		case <-arrival:
-			_ = all.Take(token, b)
+			_ = all.Take(token, box)
 		case <-allPut:
 			done = true
 		}

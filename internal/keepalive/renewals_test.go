@@ -32,26 +32,26 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	k := &fixture{T: t, now: clock.Reading{Mono: start}}
-	k.Renewals = keepalive.NewRenewals[*lease](k.now)
-	return k
+	fx := &fixture{T: t, now: clock.Reading{Mono: start}}
+	fx.Renewals = keepalive.NewRenewals[*lease](fx.now)
+	return fx
 }
 
-func (k *fixture) pass(d time.Duration) { k.now.Mono = k.now.Mono.Add(d) }
+func (fx *fixture) pass(d time.Duration) { fx.now.Mono = fx.now.Mono.Add(d) }
 
-func (k *fixture) add(name string) *lease {
-	l := &lease{name: name, renewalTTL: ttl, term: trust.NewTerm(k.now, ttl, ttl/10)}
-	if !k.Add(&l.Renewal, l, ttl, keepalive.RenewIn(ttl, 0, l.term.Left(k.now)), k.now.Mono) {
-		k.Fatal("Add refused the lease")
+func (fx *fixture) add(name string) *lease {
+	l := &lease{name: name, renewalTTL: ttl, term: trust.NewTerm(fx.now, ttl, ttl/10)}
+	if !fx.Add(&l.Renewal, l, ttl, keepalive.RenewIn(ttl, 0, l.term.Left(fx.now)), fx.now.Mono) {
+		fx.Fatal("Add refused the lease")
 	}
 	return l
 }
 
 // step calls Due, and then Take until it returns no batch.
-func (k *fixture) step() (ended []*lease, batches []batch) {
-	ended, _ = k.Due(k.now)
+func (fx *fixture) step() (ended []*lease, batches []batch) {
+	ended, _ = fx.Due(fx.now)
 	for {
-		leases, sent, _ := k.Take(k.now.Mono)
+		leases, sent, _ := fx.Take(fx.now.Mono)
 		if sent == nil {
 			return ended, batches
 		}
@@ -67,72 +67,72 @@ type batch struct {
 func (b batch) has(l *lease) bool { return slices.Contains(b.leases, &l.Renewal) }
 
 // wantOneBatch requires that exactly one batch is sent now, and returns it.
-func (k *fixture) wantOneBatch() batch {
-	k.Helper()
-	_, batches := k.step()
+func (fx *fixture) wantOneBatch() batch {
+	fx.Helper()
+	_, batches := fx.step()
 	if len(batches) != 1 {
-		k.Fatalf("%d batches are sent, want one", len(batches))
+		fx.Fatalf("%d batches are sent, want one", len(batches))
 	}
 	return batches[0]
 }
 
 // wantNothing requires that no batch is sent now, and no term is over.
-func (k *fixture) wantNothing() {
-	k.Helper()
-	if ended, batches := k.step(); len(ended)+len(batches) > 0 {
-		k.Fatalf("%d terms are over and %d batches are sent, want none", len(ended), len(batches))
+func (fx *fixture) wantNothing() {
+	fx.Helper()
+	if ended, batches := fx.step(); len(ended)+len(batches) > 0 {
+		fx.Fatalf("%d terms are over and %d batches are sent, want none", len(ended), len(batches))
 	}
 }
 
-func (k *fixture) answer(b batch, ok bool) {
+func (fx *fixture) answer(b batch, ok bool) {
 	for _, x := range b.leases {
 		failed := 0
 		if ok {
-			x.Lease.term = x.Lease.term.Renewed(k.now, ttl, ttl/10)
+			x.Lease.term = x.Lease.term.Renewed(fx.now, ttl, ttl/10)
 		} else {
 			failed = len(b.leases)
 		}
-		k.ScheduleNext(x, b.sent, failed, x.Lease.term.Left(k.now), k.now.Mono)
+		fx.ScheduleNext(x, b.sent, failed, x.Lease.term.Left(fx.now), fx.now.Mono)
 	}
-	k.Done(b.sent, k.now.Mono, ok)
+	fx.Done(b.sent, fx.now.Mono, ok)
 }
 
 func TestDueReturnsALeaseWhoseTermIsOverDuringARenewal(t *testing.T) {
-	k := newFixture(t)
-	l := k.add("x")
-	k.pass(ttl / 3)
-	b := k.wantOneBatch()
-	k.pass(ttl)
-	ended, batches := k.step()
-	if len(ended) != 1 || ended[0] != l || len(batches) > 0 || k.Len() > 0 {
-		t.Fatalf("%d terms are over, %d batches are sent, %d leases are left", len(ended), len(batches), k.Len())
+	fx := newFixture(t)
+	l := fx.add("x")
+	fx.pass(ttl / 3)
+	b := fx.wantOneBatch()
+	fx.pass(ttl)
+	ended, batches := fx.step()
+	if len(ended) != 1 || ended[0] != l || len(batches) > 0 || fx.Len() > 0 {
+		t.Fatalf("%d terms are over, %d batches are sent, %d leases are left", len(ended), len(batches), fx.Len())
 	}
-	k.answer(b, true) // the answer is too late
-	k.pass(time.Hour)
-	k.wantNothing()
+	fx.answer(b, true) // the answer is too late
+	fx.pass(time.Hour)
+	fx.wantNothing()
 }
 
 // Without any answer, 64 of 100 leases are sent alone. After another answer all are.
 func TestAfterAliveAllFailedLeasesAreSentAlone(t *testing.T) {
 	for _, alive := range []bool{false, true} {
-		k := newFixture(t)
+		fx := newFixture(t)
 		for range 100 {
-			k.add("x")
+			fx.add("x")
 		}
-		k.pass(ttl / 3)
+		fx.pass(ttl / 3)
 		if alive {
-			k.Alive(k.now.Mono)
+			fx.Alive(fx.now.Mono)
 		}
-		k.answer(k.wantOneBatch(), false)
+		fx.answer(fx.wantOneBatch(), false)
 		together := 0
 		for range 20 {
-			k.pass(100 * time.Millisecond)
-			_, batches := k.step()
+			fx.pass(100 * time.Millisecond)
+			_, batches := fx.step()
 			for _, b := range batches {
 				if len(b.leases) > 1 {
 					together += len(b.leases)
 				}
-				k.answer(b, false)
+				fx.answer(b, false)
 			}
 		}
 		if all := together == 100; all != alive {
@@ -142,96 +142,96 @@ func TestAfterAliveAllFailedLeasesAreSentAlone(t *testing.T) {
 }
 
 func TestAQueuedLeaseThatWasReleasedIsNotSent(t *testing.T) {
-	k := newFixture(t)
-	a, b := k.add("a"), k.add("b")
-	k.pass(ttl / 3)
-	if ended, _ := k.Due(k.now); len(ended) > 0 {
+	fx := newFixture(t)
+	a, b := fx.add("a"), fx.add("b")
+	fx.pass(ttl / 3)
+	if ended, _ := fx.Due(fx.now); len(ended) > 0 {
 		t.Fatal("Due returned a lease before its end")
 	}
-	k.Remove(&a.Renewal)
-	sent, _, _ := k.Take(k.now.Mono)
+	fx.Remove(&a.Renewal)
+	sent, _, _ := fx.Take(fx.now.Mono)
 	if len(sent) != 1 || sent[0].Lease != b {
 		t.Fatalf("%d leases are sent, want one", len(sent))
 	}
-	if k.Idle(&a.Renewal) != nil {
+	if fx.Idle(&a.Renewal) != nil {
 		t.Error("Idle waits for a renewal that was not sent")
 	}
 }
 
 func TestCheckDuringARenewalSendsAnotherRequest(t *testing.T) {
-	k := newFixture(t)
-	l := k.add("x")
-	k.Check(k.now.Mono, &l.Renewal)
-	b := k.wantOneBatch()
+	fx := newFixture(t)
+	l := fx.add("x")
+	fx.Check(fx.now.Mono, &l.Renewal)
+	b := fx.wantOneBatch()
 	if !b.has(l) || !l.InDoubt() {
 		t.Fatal("Check did not send the lease, or it is not in doubt")
 	}
-	k.Check(k.now.Mono) // all leases
-	k.wantNothing()
-	k.answer(b, true)
+	fx.Check(fx.now.Mono) // all leases
+	fx.wantNothing()
+	fx.answer(b, true)
 	if !l.InDoubt() {
 		t.Error("the lease is not in doubt, although the answer may be older than the second Check")
 	}
-	k.answer(k.wantOneBatch(), true)
+	fx.answer(fx.wantOneBatch(), true)
 	if l.InDoubt() {
 		t.Error("the lease is still in doubt")
 	}
-	k.wantNothing()
+	fx.wantNothing()
 }
 
 func TestALeaseThatARenewalWouldNotExtendIsSentOnlyInDoubt(t *testing.T) {
-	k := newFixture(t)
-	l := k.add("x")
+	fx := newFixture(t)
+	l := fx.add("x")
 	l.renewalTTL = ttl / 2
-	k.pass(ttl / 3)
-	k.wantNothing()
-	k.Check(k.now.Mono, &l.Renewal)
-	k.answer(k.wantOneBatch(), true)
+	fx.pass(ttl / 3)
+	fx.wantNothing()
+	fx.Check(fx.now.Mono, &l.Renewal)
+	fx.answer(fx.wantOneBatch(), true)
 	l.renewalTTL = time.Millisecond // too short for any backend
-	k.Check(k.now.Mono, &l.Renewal)
-	k.wantNothing()
+	fx.Check(fx.now.Mono, &l.Renewal)
+	fx.wantNothing()
 }
 
 func TestWakeIsReadableIfTheCallerWouldSleepTooLong(t *testing.T) {
-	k := newFixture(t)
+	fx := newFixture(t)
 	woken := func() bool {
 		select {
-		case <-k.Wake():
+		case <-fx.Wake():
 			return true
 		default:
 			return false
 		}
 	}
-	if _, next := k.Due(k.now); next < time.Hour || woken() {
+	if _, next := fx.Due(fx.now); next < time.Hour || woken() {
 		t.Fatalf("without leases the next call of Due is in %v", next)
 	}
-	l := k.add("x")
+	l := fx.add("x")
 	if !woken() {
 		t.Error("the first lease does not wake the caller")
 	}
-	if _, next := k.Due(k.now); next > time.Second {
+	if _, next := fx.Due(fx.now); next > time.Second {
 		t.Errorf("a sleep of the machine would be noticed after %v", next)
 	}
-	k.add("y")
+	fx.add("y")
 	if woken() {
 		t.Error("a lease that is due later than the next call of Due wakes the caller")
 	}
-	k.Check(k.now.Mono, &l.Renewal)
+	fx.Check(fx.now.Mono, &l.Renewal)
 	if !woken() {
 		t.Error("a check does not wake the caller")
 	}
 }
 
 func TestALateAnswerDoesNotDelayTheNextRenewal(t *testing.T) {
-	k := newFixture(t)
-	l := k.add("x")
-	k.pass(ttl / 3)
-	b := k.wantOneBatch()
-	l.term = trust.NewTerm(k.now, ttl, ttl/10)
-	k.pass(ttl / 3) // until the answer arrives
-	k.ScheduleNext(b.leases[0], b.sent, 0, l.term.Left(k.now), k.now.Mono)
-	k.Done(b.sent, k.now.Mono, true)
-	if b := k.wantOneBatch(); !b.has(l) {
+	fx := newFixture(t)
+	l := fx.add("x")
+	fx.pass(ttl / 3)
+	b := fx.wantOneBatch()
+	l.term = trust.NewTerm(fx.now, ttl, ttl/10)
+	fx.pass(ttl / 3) // until the answer arrives
+	fx.ScheduleNext(b.leases[0], b.sent, 0, l.term.Left(fx.now), fx.now.Mono)
+	fx.Done(b.sent, fx.now.Mono, true)
+	if b := fx.wantOneBatch(); !b.has(l) {
 		t.Error("the lease is not renewed again at once")
 	}
 }

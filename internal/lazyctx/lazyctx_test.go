@@ -17,12 +17,12 @@ func TestAContextBehavesLikeContextWithDeadline(t *testing.T) {
 	errCause := errors.New("cause")
 	for _, end := range []struct {
 		name string
-		by   func(b *Context, parent context.CancelCauseFunc)
+		by   func(ctx *Context, parent context.CancelCauseFunc)
 		err  error
 	}{
 		{"none", func(*Context, context.CancelCauseFunc) {}, nil},
 		{"deadline", func(*Context, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
-		{"Cancel", func(b *Context, _ context.CancelCauseFunc) { b.Cancel() }, context.Canceled},
+		{"Cancel", func(ctx *Context, _ context.CancelCauseFunc) { ctx.Cancel() }, context.Canceled},
 		{"parent", func(_ *Context, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
 	} {
 		for _, usedBefore := range []bool{false, true} {
@@ -30,30 +30,30 @@ func TestAContextBehavesLikeContextWithDeadline(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
 					defer cancel(nil)
-					b := WithDeadline(parent, time.Now().Add(time.Second))
-					defer b.Cancel()
+					ctx := WithDeadline(parent, time.Now().Add(time.Second))
+					defer ctx.Cancel()
 					ran := make(chan struct{}, 2)
 					var child context.Context
 					if usedBefore {
 						var stop func()
-						child, stop = context.WithCancel(b)
+						child, stop = context.WithCancel(ctx)
 						defer stop()
-						context.AfterFunc(b, func() { ran <- struct{}{} })
+						context.AfterFunc(ctx, func() { ran <- struct{}{} })
 					}
-					end.by(b, cancel)
+					end.by(ctx, cancel)
 					synctest.Wait()
 					if !usedBefore {
 						var stop func()
-						child, stop = context.WithCancel(b)
+						child, stop = context.WithCancel(ctx)
 						defer stop()
-						context.AfterFunc(b, func() { ran <- struct{}{} })
+						context.AfterFunc(ctx, func() { ran <- struct{}{} })
 					}
 					synctest.Wait()
-					if b.Err() != end.err || child.Err() != end.err {
-						t.Errorf("Err is %v, and %v of its child; want %v", b.Err(), child.Err(), end.err)
+					if ctx.Err() != end.err || child.Err() != end.err {
+						t.Errorf("Err is %v, and %v of its child; want %v", ctx.Err(), child.Err(), end.err)
 					}
 					select {
-					case <-b.Done():
+					case <-ctx.Done():
 						if end.err == nil {
 							t.Error("Done is closed")
 						}
@@ -68,7 +68,7 @@ func TestAContextBehavesLikeContextWithDeadline(t *testing.T) {
 					if end.name == "parent" && !errors.Is(context.Cause(child), errCause) {
 						t.Errorf("cause %v", context.Cause(child))
 					}
-					if b.Value(key{}) != "value" || child.Value(key{}) != "value" {
+					if ctx.Value(key{}) != "value" || child.Value(key{}) != "value" {
 						t.Error("a value is missing")
 					}
 				})
@@ -81,27 +81,27 @@ func TestAContextEndsAtTheEarlierDeadline(t *testing.T) {
 	parent, cancel := context.WithDeadline(context.Background(), time.Now().Add(time.Minute))
 	defer cancel()
 	want, _ := parent.Deadline()
-	b := WithDeadline(parent, time.Now().Add(time.Hour))
-	defer b.Cancel()
-	if got, ok := b.Deadline(); !ok || !got.Equal(want) {
+	ctx := WithDeadline(parent, time.Now().Add(time.Hour))
+	defer ctx.Cancel()
+	if got, ok := ctx.Deadline(); !ok || !got.Equal(want) {
 		t.Errorf("deadline %v, want %v", got, want)
 	}
 }
 
 func TestAContextIsSafeForConcurrentUse(t *testing.T) {
 	parent, cancel := context.WithCancel(context.Background())
-	b := WithDeadline(parent, time.Now().Add(time.Hour))
+	ctx := WithDeadline(parent, time.Now().Add(time.Hour))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			child, stop := context.WithTimeout(b, time.Hour)
+			child, stop := context.WithTimeout(ctx, time.Hour)
 			defer stop()
-			_, _ = b.Err(), b.Value(b)
+			_, _ = ctx.Err(), ctx.Value(ctx)
 			<-child.Done()
 		})
 	}
 	wg.Go(cancel)
-	wg.Go(b.Cancel)
+	wg.Go(ctx.Cancel)
 	wg.Wait()
 }
 
@@ -127,14 +127,14 @@ func (s *slowContext) Err() error {
 func TestErrIsSetAsSoonAsTheCallerIsDone(t *testing.T) {
 	for range 1000 {
 		parent := &slowContext{context.Background(), make(chan struct{})}
-		b := WithDeadline(parent, time.Now().Add(time.Hour))
-		b.Done() // makes the context with the timer
+		ctx := WithDeadline(parent, time.Now().Add(time.Hour))
+		ctx.Done() // makes the context with the timer
 		close(parent.done)
-		<-b.CallerDone()
-		if err := b.Err(); err != context.Canceled {
+		<-ctx.CallerDone()
+		if err := ctx.Err(); err != context.Canceled {
 			t.Fatalf("Err is %v, want context.Canceled", err)
 		}
-		b.Cancel()
+		ctx.Cancel()
 	}
 }
 

@@ -64,15 +64,15 @@ func New[W any](
 	return q
 }
 
-func (q *Queues[W]) shardOf(name string) *shard[W] {
-	return &q.shard[maphash.String(q.seed, name)%shards].shard
+func (qs *Queues[W]) shardOf(name string) *shard[W] {
+	return &qs.shard[maphash.String(qs.seed, name)%shards].shard
 }
 
 // Names returns the number of names that have a queue.
-func (q *Queues[W]) Names() int {
+func (qs *Queues[W]) Names() int {
 	n := 0
-	for i := range q.shard {
-		s := &q.shard[i].shard
+	for i := range qs.shard {
+		s := &qs.shard[i].shard
 		s.mu.Lock()
 		n += len(s.queues)
 		s.mu.Unlock()
@@ -82,18 +82,18 @@ func (q *Queues[W]) Names() int {
 
 // Enter puts w, the waiter of claim, at the end of the queue of c's name. It reads only
 // the name, the weight and the limit of c.
-func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
-	s := q.shardOf(c.Name)
+func (qs *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
+	s := qs.shardOf(c.Name)
 	w.Claim, w.shard, w.weight, w.limit = claim, s, int32(c.Weight), int32(c.Limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.queueOf(c.Name)
-	if x.front == nil {
-		x.lastHeld, x.othersAhead, x.hasRivals, x.maxAsking = nil, 0, false, 0 // earlier answers are outdated
-		x.recordAnswer()
+	q := s.queueOf(c.Name)
+	if q.front == nil {
+		q.lastHeld, q.othersAhead, q.hasRivals, q.maxAsking = nil, 0, false, 0 // earlier answers are outdated
+		q.recordAnswer()
 	}
-	x.push(w)
-	x.advance(now)
+	q.push(w)
+	q.advance(now)
 	if w.state == local {
 		w.turn, w.enteredAt = make(chan struct{}), now.Sub(s.start)
 	}
@@ -102,22 +102,22 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 // CheckTry returns an error if waiters of this process are ahead of a try. It ignores
 // waiters that ask the backend, and could hold at the same time as the try. CheckTry does
 // not ask the backend.
-func (q *Queues[W]) CheckTry(c *driver.Claim) error {
-	s := q.shardOf(c.Name)
+func (qs *Queues[W]) CheckTry(c *driver.Claim) error {
+	s := qs.shardOf(c.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.queues[c.Name]
-	if x == nil || x.front == nil {
+	q := s.queues[c.Name]
+	if q == nil || q.front == nil {
 		return nil
 	}
-	if x.failure != nil {
-		return x.failure // it is unknown whether the name is held
+	if q.failure != nil {
+		return q.failure // it is unknown whether the name is held
 	}
 	// An exclusive claim asks alone, so only the first waiter can be one that asks.
-	if c.Weight != driver.Exclusive && x.queued == 0 && x.firstLocal == nil && x.front.weight != driver.Exclusive {
+	if c.Weight != driver.Exclusive && q.queued == 0 && q.firstLocal == nil && q.front.weight != driver.Exclusive {
 		return nil
 	}
-	known := x.knownHolder()
+	known := q.knownHolder()
 	return &driver.HeldError{Name: c.Name, Holders: known.Holders, Holder: known.Holder}
 }
 
@@ -126,81 +126,81 @@ func (q *Queues[W]) CheckTry(c *driver.Claim) error {
 // passed on `spare` times. If w had to wait for other processes, they may wait again.
 // Then only as many waiters as there are now get h before it goes back to the backend,
 // even if more come meanwhile. An earlier hold of this name has ended.
-func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
-	s := q.shardOf(name)
+func (qs *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
+	s := qs.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.queues[name]
-	if x == nil {
+	q := s.queues[name]
+	if q == nil {
 		if s.handoff < 0 || spare <= 0 {
 			return
 		}
-		x = s.queueOf(name)
+		q = s.queueOf(name)
 	}
-	x.recordAnswer()
-	x.hasRivals = x.hasRivals && w != nil && w.state == queued
-	if x.hasRivals {
-		spare = min(spare, x.length-1)
+	q.recordAnswer()
+	q.hasRivals = q.hasRivals && w != nil && w.state == queued
+	if q.hasRivals {
+		spare = min(spare, q.length-1)
 	}
-	x.lastHeld, x.othersAhead = nil, 0 // the earlier holder's lease has ended, or this one does not exclude it
-	x.removeHold()                     // an earlier hold was lost, but the client has not noticed yet
+	q.lastHeld, q.othersAhead = nil, 0 // the earlier holder's lease has ended, or this one does not exclude it
+	q.removeHold()                     // an earlier hold was lost, but the client has not noticed yet
 	// If h is lost, Drop was called already, and will not be called again.
 	if s.handoff >= 0 && spare > 0 && !h.Lost() {
-		x.hold, x.passesLeft, x.passUntil = h, spare, now.Add(s.handoff)
+		q.hold, q.passesLeft, q.passUntil = h, spare, now.Add(s.handoff)
 	}
 	if w != nil && w.queue != nil {
 		if w.state == asking { // the claim was granted at once, so more may ask together
-			x.maxAsking = min(2*x.maxAsking, driver.Unlimited)
+			q.maxAsking = min(2*q.maxAsking, driver.Unlimited)
 		}
-		x.unlink(w, left)
+		q.unlink(w, left)
 	}
-	x.advance(now)
-	s.removeIfUnused(x)
+	q.advance(now)
+	s.removeIfUnused(q)
 }
 
 // Pass passes a hold whose lease was released to the first waiter, if that is allowed. If
 // it returns false, the caller releases the hold, and the waiter asks the backend.
-func (q *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
-	s := q.shardOf(name)
+func (qs *Queues[W]) Pass(name string, h Hold[W], now time.Time) bool {
+	s := qs.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.queues[name]
-	if x == nil || x.hold != h {
+	q := s.queues[name]
+	if q == nil || q.hold != h {
 		return false
 	}
-	w := x.front
-	if w == nil || !x.passable(w, now) || !h.Pass(w.Claim) {
-		x.endHold(now)
+	w := q.front
+	if w == nil || !q.passable(w, now) || !h.Pass(w.Claim) {
+		q.endHold(now)
 		return false
 	}
-	x.unlink(w, passed)
+	q.unlink(w, passed)
 	w.wake()
-	x.passesLeft--
-	if x.passesLeft == 0 {
-		x.removeHold() // the next waiter queues in the backend while the last lease is held
+	q.passesLeft--
+	if q.passesLeft == 0 {
+		q.removeHold() // the next waiter queues in the backend while the last lease is held
 	}
-	x.advance(now)
-	s.removeIfUnused(x)
+	q.advance(now)
+	s.removeIfUnused(q)
 	return true
 }
 
 // Drop removes a hold that can no longer be passed on.
-func (q *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
-	s := q.shardOf(name)
+func (qs *Queues[W]) Drop(name string, h Hold[W], now time.Time) {
+	s := qs.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.queues[name]; x != nil && x.hold == h {
-		x.endHold(now)
+	if q := s.queues[name]; q != nil && q.hold == h {
+		q.endHold(now)
 	}
 }
 
 // Queued returns the claim of the first waiter, if it is in the backend's queue.
-func (q *Queues[W]) Queued(name string) (claim W, ok bool) {
-	s := q.shardOf(name)
+func (qs *Queues[W]) Queued(name string) (claim W, ok bool) {
+	s := qs.shardOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.queues[name]; x != nil && x.front != nil && x.front.state == queued {
-		return x.front.Claim, true
+	if q := s.queues[name]; q != nil && q.front != nil && q.front.state == queued {
+		return q.front.Claim, true
 	}
 	return claim, false
 }
