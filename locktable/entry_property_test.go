@@ -130,7 +130,7 @@ func TestAClaimIsGrantedAfterAllOtherClientsDied(t *testing.T) {
 }
 
 // FuzzOperations reads a sequence of operations from the bytes. The fixture checks the
-// rules at every step, and the model has every answer.
+// rules at every step, and the model must give the same answers.
 func FuzzOperations(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("\x01\x00\x00\x01\x01\x00\x00\x00\x01\x00\x01\x01\x01\x00\x00\x00\x06\x00\x00"))
@@ -154,7 +154,7 @@ func FuzzOperations(f *testing.F) {
 	})
 }
 
-// The answers and the signals of an entry are the model's.
+// The entry gives the same answers, and sends the same signals, as the model.
 func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fx, m, choose := newFixture(t), &model{}, rapidChooser(t)

@@ -258,7 +258,7 @@ func (m *model) noLease(now locktable.Instant, token driver.Token) string {
 
 func (m *model) renew(now locktable.Instant, o op) string {
 	if claim := m.claimOf(o.claim.Token, "holds"); claim != nil {
-		claim.until, claim.TTL = max(claim.until, now.Add(o.d)), o.d
+		claim.until, claim.TTL = max(claim.until, now.Add(o.duration)), o.duration
 		m.write(claim, o.claim.Value)
 		return errText(nil)
 	}
@@ -275,9 +275,9 @@ func (m *model) release(now locktable.Instant, o op) string {
 		return m.noLease(now, o.claim.Token)
 	}
 	m.write(claim, o.claim.Value)
-	claim.stage, claim.until = "kept", claim.since.Add(o.d)
+	claim.stage, claim.until = "kept", claim.since.Add(o.duration)
 	if now < claim.since { // the clock ran back, so MinHold counts from now
-		claim.until = now.Add(o.d)
+		claim.until = now.Add(o.duration)
 	}
 	if claim.until <= now {
 		claim.stage = "over"
@@ -291,8 +291,8 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 		for i := range claim.fences {
 			if claim.fence+uint64(i) == o.fence {
 				m.breakLease(claim, driver.Owner{Client: "boss"})
-				if o.d > 0 {
-					m.closedUntil, m.headMustAsk = append(m.closedUntil, now.Add(o.d)), true
+				if o.duration > 0 {
+					m.closedUntil, m.headMustAsk = append(m.closedUntil, now.Add(o.duration)), true
 				}
 				return errText(nil)
 			}

@@ -14,10 +14,10 @@ import (
 // An op is one operation on a name. Properties draw ops with rapid, fuzzers read them
 // from bytes, and both the model and the entry run them.
 type op struct {
-	what  string // "acquire", "renew", "release", "break", "sleep", "forget"
-	claim driver.Claim
-	d     time.Duration // the TTL, minimum hold or delay; or the time to sleep
-	fence uint64
+	what     string // "acquire", "renew", "release", "break", "sleep", "forget"
+	claim    driver.Claim
+	duration time.Duration // the TTL, minimum hold or delay; or the time to sleep
+	fence    uint64
 }
 
 func (o op) String() string {
@@ -26,11 +26,11 @@ func (o op) String() string {
 		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d from %d, ticket %d, value %q above %q",
 			tokenName(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.ValueBelow)
 	case "break":
-		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
+		return fmt.Sprintf("break %d, delay %v", o.fence, o.duration)
 	case "sleep", "forget":
-		return fmt.Sprintf("%s %v", o.what, o.d)
+		return fmt.Sprintf("%s %v", o.what, o.duration)
 	default:
-		return fmt.Sprintf("%s %s %v, value %q", o.what, tokenName(c.Token), o.d, c.Value)
+		return fmt.Sprintf("%s %s %v, value %q", o.what, tokenName(c.Token), o.duration, c.Value)
 	}
 }
 
@@ -39,7 +39,7 @@ type chooser func(what string, n int) int
 
 func pick[T any](choose chooser, what string, of ...T) T { return of[choose(what, len(of))] }
 
-// There are few clients and few durations, so that events often meet, at the same instant
+// There are few clients and few durations, so that events often come at the same instant,
 // or nearly.
 var (
 	clients     = []string{"a", "b", "c", "d", "e"}
@@ -66,19 +66,19 @@ func (fx *fixture) drawOp(choose chooser, backwards bool) op {
 			o.claim.MinFence = uint64(max(fx.now.Add([]time.Duration{ms, 2 * driver.MaxLead, -sec}[n-1]), 1))
 		}
 	case "renew":
-		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
+		o.claim.Token, o.duration = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
 		o.claim.Value = pick(choose, "value", values...)
 	case "release":
-		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "minimum hold", delays...)
+		o.claim.Token, o.duration = tokenOf(pick(choose, "who", clients...)), pick(choose, "minimum hold", delays...)
 		o.claim.Value = pick(choose, "value", values...)
 	case "break":
-		o.d, o.fence = pick(choose, "delay", delays...), fx.entry.Fence
+		o.duration, o.fence = pick(choose, "delay", delays...), fx.entry.Fence
 		if n := len(fx.entry.Holders); n > 0 {
 			h := fx.entry.Holders[choose("holder", n)]
 			o.fence = h.Fence + uint64(choose("which fence", h.Fences+2)) - 1
 		}
 	case "sleep":
-		o.d = fx.sleepTime(choose, backwards)
+		o.duration = fx.sleepTime(choose, backwards)
 	}
 	return o
 }
@@ -153,13 +153,13 @@ func (fx *fixture) do(o op) string {
 	case "acquire":
 		answer = answerText(fx.acquire(&c))
 	case "renew":
-		answer = errText(fx.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
+		answer = errText(fx.renewRef(driver.LeaseRef{Token: c.Token, TTL: o.duration, Value: c.Value}))
 	case "release":
-		answer = errText(fx.releaseRef(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
+		answer = errText(fx.releaseRef(driver.LeaseRef{Token: c.Token, MinHold: o.duration, Value: c.Value}))
 	case "break":
-		answer = errText(fx.breakLease(o.fence, o.d, "boss"))
+		answer = errText(fx.breakLease(o.fence, o.duration, "boss"))
 	case "sleep":
-		fx.sleep(o.d)
+		fx.sleep(o.duration)
 		return ""
 	case "forget":
 		if fx.entry.Idle(fx.now) {

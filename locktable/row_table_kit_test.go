@@ -89,11 +89,11 @@ func (r *rowTable) do(now locktable.Instant, o op) (string, error) {
 		case "acquire":
 			answer = answerText(e.Acquire(now, &c, tokenName(c.Token)))
 		case "renew":
-			answer = errText(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
+			answer = errText(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.duration, Value: c.Value}))
 		case "release":
-			answer = errText(e.Release(now, &driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
+			answer = errText(e.Release(now, &driver.LeaseRef{Token: c.Token, MinHold: o.duration, Value: c.Value}))
 		case "break":
-			answer = errText(e.Break(now, o.fence, o.d, driver.Owner{Client: "boss"}))
+			answer = errText(e.Break(now, o.fence, o.duration, driver.Owner{Client: "boss"}))
 		}
 	})
 	if err != nil {

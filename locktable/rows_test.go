@@ -34,7 +34,7 @@ func TestTheCostOfAStepDoesNotGrowWithTheQueue(t *testing.T) {
 		o    op
 		want cost
 	}{
-		"renewal":    {op{what: "renew", claim: *mutex("holder"), d: driver.MaxTTL}, cost{0, 0, 0, 1}},
+		"renewal":    {op{what: "renew", claim: *mutex("holder"), duration: driver.MaxTTL}, cost{0, 0, 0, 1}},
 		"join":       {op{what: "acquire", claim: *mutex("new")}, cost{0, 1, 0, 1}},
 		"keep-alive": {op{what: "acquire", claim: *mutex("client500")}, cost{0, 1, 0, 1}},
 		"try":        {op{what: "acquire", claim: *try(mutex("new"))}, cost{0, 0, 0, 1}},

@@ -111,8 +111,8 @@ func (c *failFirst) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped
 	return did, err
 }
 
-// failures are the ways in which a swap can fail.
-var failures = map[string]func(s *swap.Swap){
+// waysToFail are the ways in which a swap can fail.
+var waysToFail = map[string]func(s *swap.Swap){
 	"late":    func(s *swap.Swap) { s.Window.To = 0 },
 	"changed": func(s *swap.Swap) { s.Version++ },
 }
@@ -120,7 +120,7 @@ var failures = map[string]func(s *swap.Swap){
 // A claim, a place in the queue and a release get the answer of their second try, and the
 // waiter gets one signal.
 func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
-	for what, makeFail := range failures {
+	for what, makeFail := range waysToFail {
 		c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
 		d := c.connect("inbox", c)
 		var signals []driver.Signal
@@ -154,7 +154,7 @@ func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
 // Two steps of a batch on one name keep their order, even if their swap was late or
 // failed.
 func TestStepsOnOneNameKeepTheirOrder(t *testing.T) {
-	for what, makeFail := range failures {
+	for what, makeFail := range waysToFail {
 		for times := range 4 {
 			c := &failFirst{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t, makeFail: makeFail}
 			d := newDriver(c)

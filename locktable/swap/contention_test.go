@@ -55,9 +55,9 @@ func TestAClaimPausesAfterFailedSwapsAndARenewalDoesNot(t *testing.T) {
 	for _, what := range []string{"claim", "renewal"} {
 		t.Run(what, func(t *testing.T) {
 			withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
-				var at []time.Time
+				var arrivals []time.Time
 				s.onArrival = func(swap.Swap) {
-					if at = append(at, time.Now()); len(at) <= 4 {
+					if arrivals = append(arrivals, time.Now()); len(arrivals) <= 4 {
 						s.touch(held.Name)
 					}
 				}
@@ -68,15 +68,15 @@ func TestAClaimPausesAfterFailedSwapsAndARenewalDoesNot(t *testing.T) {
 				} else if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
 					t.Fatal(answers, err)
 				}
-				for i := 1; i < len(at); i++ {
-					sincePrevious := at[i].Sub(at[i-1])
+				for i := 1; i < len(arrivals); i++ {
+					sincePrevious := arrivals[i].Sub(arrivals[i-1])
 					wantPause := what == "claim" && i > 1 // the first swap may be from an outdated value
 					if got := sincePrevious > 2*trip; got != wantPause {
 						t.Errorf("swap %d arrived %v after the previous one", i+1, sincePrevious)
 					}
 				}
-				if len(at) != 5 {
-					t.Errorf("%d swaps; want 5", len(at))
+				if len(arrivals) != 5 {
+					t.Errorf("%d swaps; want 5", len(arrivals))
 				}
 			})
 		})

@@ -31,12 +31,12 @@ func TestAClaimDoesNotPauseForAReleasedLease(t *testing.T) {
 }
 
 // failedSwapTimes returns the times at which the swaps of a claim arrive if all fail.
-func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
+func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (arrivals []time.Time, end time.Time) {
 	t.Helper()
 	withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 		defer backoff.Seed(seed)()
 		s.onArrival = func(swap.Swap) {
-			at = append(at, time.Now())
+			arrivals = append(arrivals, time.Now())
 			s.touch(held.Name)
 		}
 		end = time.Now().Add(within)
@@ -48,7 +48,7 @@ func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (at []time
 		synctest.Wait()
 		time.Sleep(trip) // the abandoned request arrives
 	})
-	return at, end
+	return arrivals, end
 }
 
 // After its first failed swap a claim pauses for two round trips, and then for longer,
@@ -56,16 +56,16 @@ func failedSwapTimes(t *testing.T, seed uint64, within time.Duration) (at []time
 func TestTheClaimsPausesGrowWithItsFailedSwaps(t *testing.T) {
 	const fast = 2 * trip // from one swap to the next without a pause: an answer and a load
 	for seed := range uint64(20) {
-		at, end := failedSwapTimes(t, seed, 40*trip)
-		for i := 1; i+1 < len(at); i++ { // the first swap is from an outdated value
-			pause, left := at[i+1].Sub(at[i])-fast, end.Sub(at[i])-oneWay
+		arrivals, end := failedSwapTimes(t, seed, 40*trip)
+		for i := 1; i+1 < len(arrivals); i++ { // the first swap is from an outdated value
+			pause, left := arrivals[i+1].Sub(arrivals[i])-fast, end.Sub(arrivals[i])-oneWay
 			most := min(3*trip<<(i-1), 96*trip, left/4)
 			if pause < 0 || pause > most {
 				t.Errorf("seed %d: after failed swap %d the pause is %v, and %v are left; want %v at most", seed, i, pause, left, most)
 			}
 		}
-		if len(at) < 6 {
-			t.Errorf("seed %d: %d swaps; want 6 or more", seed, len(at))
+		if len(arrivals) < 6 {
+			t.Errorf("seed %d: %d swaps; want 6 or more", seed, len(arrivals))
 		}
 	}
 }
@@ -103,10 +103,10 @@ func TestALateStepPausesLongerThanAStepWhoseSwapFailed(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		withContention(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
 			width := s.width
-			var at []time.Time
+			var arrivals []time.Time
 			s.onArrival = func(swap.Swap) {
-				switch at = append(at, time.Now()); {
-				case len(at) == 12:
+				switch arrivals = append(arrivals, time.Now()); {
+				case len(arrivals) == 12:
 					s.width = width
 				case late:
 					s.width = 0
@@ -120,7 +120,7 @@ func TestALateStepPausesLongerThanAStepWhoseSwapFailed(t *testing.T) {
 			if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
 				t.Fatal(answers, err)
 			}
-			last := at[11].Sub(at[10]) - 2*trip
+			last := arrivals[11].Sub(arrivals[10]) - 2*trip
 			if long := last >= 16*time.Millisecond; long != late || last < 0 {
 				t.Errorf("late: %t; the last pause is %v", late, last)
 			}
