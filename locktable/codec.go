@@ -161,7 +161,7 @@ func Decode(b []byte) (*Entry, error) {
 	}
 	e := &Entry{Fence: r.uint("fence", 0, maxFence), Closed: r.instant("closed")}
 	holders := r.count("holders", maxClaims)
-	e.Holders = slices.Grow(e.Holders, r.room(holders))
+	e.Holders = slices.Grow(e.Holders, r.capacityFor(holders))
 	for range holders {
 		if r.problem != "" {
 			break // otherwise a large count would cost memory
@@ -171,7 +171,7 @@ func Decode(b []byte) (*Entry, error) {
 		e.Holders = append(e.Holders, h)
 	}
 	waiters := r.count("waiters", maxClaims)
-	e.Queue = slices.Grow(e.Queue, r.room(waiters))
+	e.Queue = slices.Grow(e.Queue, r.capacityFor(waiters))
 	for range waiters {
 		if r.problem != "" {
 			break
@@ -377,9 +377,9 @@ func (r *reader) count(what string, most uint64) int {
 	return n
 }
 
-// room returns the capacity to allocate for n elements. It has a limit, because a damaged
-// count must not cost memory.
-func (r *reader) room(n int) int { return min(n, len(r.rest)/len(driver.Token{}), 1000) }
+// capacityFor returns the capacity to allocate for n elements. It has a limit, because a
+// damaged count must not cost memory.
+func (r *reader) capacityFor(n int) int { return min(n, len(r.rest)/len(driver.Token{}), 1000) }
 
 // string reads a string. Many claims have the same client, host or inbox, so it reuses
 // recent strings.

@@ -65,8 +65,8 @@ func (e *Entry) grant(now Instant, h Holder, minFence uint64, value []byte) Hold
 	return h
 }
 
-// until returns the end of a lease or place that begins now and lasts d.
-func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Uncertainty) }
+// expiryAfter returns the end of a lease or place that begins now and lasts d.
+func (e *Entry) expiryAfter(now Instant, d time.Duration) Instant { return now.Add(d + e.Uncertainty) }
 
 func (e *Entry) expire(now Instant) {
 	// Search the slices before rebuilding them: usually nothing has expired, and then

@@ -31,7 +31,7 @@ const signalChanged = driver.SignalLost + 1
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	e.settle(now)
 	defer e.signalChange()
-	m.Until = e.until(now, d)
+	m.Until = e.expiryAfter(now, d)
 	i := slices.IndexFunc(e.Marks, func(x Mark) bool { return x.Token == m.Token })
 	switch {
 	case i >= 0:

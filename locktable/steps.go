@@ -49,7 +49,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		}
 	}
 	if c.Queue && w != nil {
-		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.until(now, c.QueueTTL))
+		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.expiryAfter(now, c.QueueTTL))
 		w.Value, w.ValueBelow, w.TTL = c.Value, c.ValueBelow, c.TTL
 		e.Changed = true
 	}
@@ -57,7 +57,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 }
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
-	h := e.grant(now, Holder{ClaimInfo: claimInfo(c, inbox), Expires: e.until(now, c.TTL)}, c.MinFence, c.Value)
+	h := e.grant(now, Holder{ClaimInfo: claimInfo(c, inbox), Expires: e.expiryAfter(now, c.TTL)}, c.MinFence, c.Value)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
@@ -76,7 +76,7 @@ func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 
 // extend makes a lease last this TTL from now, and never shortens it.
 func (e *Entry) extend(now Instant, h *Holder, ttl time.Duration) {
-	if until := e.until(now, ttl); until > h.Expires {
+	if until := e.expiryAfter(now, ttl); until > h.Expires {
 		h.Expires, e.Changed = until, true
 	}
 	if ttl != h.TTL {
@@ -123,7 +123,7 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	}
 	e.breakLease(now, i, by)
 	if delay > 0 {
-		e.Closed = max(e.Closed, e.until(now, delay))
+		e.Closed = max(e.Closed, e.expiryAfter(now, delay))
 		e.headMustAsk = true
 	}
 	e.promote(now)

@@ -64,7 +64,7 @@ func (t *Table) tryAll(
 	hasEnd := slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.HasEnd })
 	all := make(map[string]*computation, len(names))
 	for _, name := range names {
-		if all[name], err = t.begin(ctx, name, seen[name], hasEnd, 0); err != nil {
+		if all[name], err = t.newComputation(ctx, name, seen[name], hasEnd, 0); err != nil {
 			return false, err
 		}
 	}
@@ -89,7 +89,7 @@ func (t *Table) tryAll(
 		return false, err
 	}
 	for k, r := range results {
-		if t.record(swaps[k], r); r.Err != nil {
+		if t.applyResult(swaps[k], r); r.Err != nil {
 			return false, r.Err
 		}
 		done = r.Done

@@ -112,7 +112,7 @@ func (t *Table) oneByOne(
 
 // swapTogether runs the steps of several names with one request. remaining has the groups
 // whose swap failed, or that must run alone. late means that some of them missed their
-// window. It adds to failed the steps whose swap has an error of its own.
+// window. swapTogether adds to failed the steps whose swap has an error of its own.
 func (t *Table) swapTogether(ctx context.Context, steps []locktable.Step, groups []group, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (remaining []group, late bool, err error) {
 	n, names := 0, make([]string, len(groups))
 	for k, g := range groups {
@@ -132,7 +132,7 @@ func (t *Table) swapTogether(ctx context.Context, steps []locktable.Step, groups
 	var taken []group
 	for k, g := range groups {
 		hasEnd := slices.ContainsFunc(g, func(i int) bool { return steps[i].HasEnd })
-		c, err := t.begin(ctx, names[k], seen[names[k]], hasEnd, extraWidth)
+		c, err := t.newComputation(ctx, names[k], seen[names[k]], hasEnd, extraWidth)
 		if err != nil {
 			return nil, false, err
 		}
@@ -156,7 +156,7 @@ func (t *Table) swapTogether(ctx context.Context, steps []locktable.Step, groups
 		return remaining, false, err
 	}
 	for k := range swaps {
-		switch t.record(swaps[k], swapped[k]); {
+		switch t.applyResult(swaps[k], swapped[k]); {
 		case swapped[k].Done:
 		case swapped[k].Err != nil:
 			for _, i := range taken[k] {

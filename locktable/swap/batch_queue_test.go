@@ -100,7 +100,7 @@ func TestSwapsThatDoNotFitAreSentAtOnce(t *testing.T) {
 	})
 }
 
-// If Fit returns less than 1, or more than there are, no swap is delayed.
+// If Fit returns less than 1, or more than the number of swaps, no swap is delayed.
 func TestAWrongFitDelaysNoSwap(t *testing.T) {
 	for _, fits := range []int{-1, 0, 100} {
 		bubble.Test(t, func(t *testing.T) {

@@ -28,7 +28,6 @@ func queuedClaim() driver.Claim {
 		TTL: time.Minute, QueueTTL: time.Minute, Queue: true,
 	}
 }
-
 func tryClaim() driver.Claim { c := queuedClaim(); c.Queue = false; return c }
 
 func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {

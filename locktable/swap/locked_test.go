@@ -68,7 +68,7 @@ func TestAFailedSwapFailsOnlyItsRenewals(t *testing.T) {
 	}
 }
 
-// If each swap fails, the store is the problem.
+// If each swap fails, the store is the problem, so Renew returns one error for all.
 func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	c := &failingClient{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
 	d, leases := c.acquireAll(t, "a", "b")

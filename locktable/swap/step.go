@@ -84,7 +84,7 @@ func (t *Table) step(ctx, lockCtx context.Context, s locktable.Step, f func(e *l
 			t.cache.put(s.Name, loaded[0])
 			r.value, pausing.roundTrip = knownValue{loaded[0], true}, time.Since(began)
 		}
-		if r, err = t.try(ctx, s, r.value, &pausing, f); err != nil || r.outcome == outcomeDone {
+		if r, err = t.tryStep(ctx, s, r.value, &pausing, f); err != nil || r.outcome == outcomeDone {
 			break
 		}
 		switch r.outcome {
@@ -112,9 +112,9 @@ func (r *result) pause(ctx context.Context, failures int) error {
 	return backoff.Wait(ctx, backoff.Jitter(d))
 }
 
-// try computes a step from a known value, and swaps in the result if it changed the
+// tryStep computes a step from a known value, and swaps in the result if it changed the
 // entry.
-func (t *Table) try(
+func (t *Table) tryStep(
 	ctx context.Context, s locktable.Step, seen knownValue, pausing *stepBack, f func(e *locktable.Entry, now locktable.Instant),
 ) (r result, err error) {
 	began := time.Now()
@@ -123,7 +123,7 @@ func (t *Table) try(
 		return r, err
 	}
 	defer leave()
-	c, err := t.begin(ctx, s.Name, seen.Stored, s.HasEnd, 0)
+	c, err := t.newComputation(ctx, s.Name, seen.Stored, s.HasEnd, 0)
 	if err != nil {
 		return r, err
 	}
@@ -189,9 +189,9 @@ type computation struct {
 
 func countClaims(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
 
-// begin starts a computation. Its time is the beginning of the store's present window,
-// which begin makes wider by extraWidth. With hasEnd, the window ends before ctx ends.
-func (t *Table) begin(ctx context.Context, name string, seen Stored, hasEnd bool, extraWidth time.Duration) (*computation, error) {
+// newComputation makes a computation at the beginning of the store's present window. It
+// makes that window wider by extraWidth. With hasEnd, the window ends before ctx ends.
+func (t *Table) newComputation(ctx context.Context, name string, seen Stored, hasEnd bool, extraWidth time.Duration) (*computation, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 		err = swapErr
 	}
 	if err == nil {
-		t.record(s, r)
+		t.applyResult(s, r)
 	}
 	return r, err
 }
@@ -278,9 +278,9 @@ const (
 	longQueueAge   = 5 * time.Millisecond
 )
 
-// record caches the result of a swap, and then delivers this client's own signals. It
-// caches first, because a listener may begin the next step on the name.
-func (t *Table) record(s Swap, r Swapped) {
+// applyResult caches the result of a swap, and then delivers this client's own signals.
+// It caches first, because a listener may begin the next step on the name.
+func (t *Table) applyResult(s Swap, r Swapped) {
 	switch {
 	case r.Err != nil:
 		t.cache.drop(s.Name)

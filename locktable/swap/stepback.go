@@ -79,8 +79,8 @@ const maxAhead = 16
 
 // pause waits for some round trips, and for more after each failed swap. It uses only a
 // part of the time until ctx ends, so that another try is possible. A waiter that gives
-// up its place waits for less time than those ahead of it need: each of them needs a
-// round trip. So a crowd that gives up at once leaves roughly in the order of the queue.
+// up its place waits for less time than the waiters ahead of it need: a round trip for
+// each. So a crowd that gives up at once leaves roughly in the order of the queue.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.pauses++
 	d := backoff.Doubled(2*b.roundTrip, max(b.failedSwaps-1, 0), 64*b.roundTrip)

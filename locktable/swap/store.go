@@ -142,6 +142,6 @@ type Gatherer interface {
 // of [locktable.NewGrouped] then grants several names in one step. Its Load must never
 // return values older than the call, even for several names.
 type AllSwapper interface {
-	// SwapAll is Swap, but either all swaps take effect or none of them.
+	// SwapAll swaps as Swap does, but all swaps take effect or none does.
 	SwapAll(ctx context.Context, swaps []Swap) ([]Swapped, error)
 }
