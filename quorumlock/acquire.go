@@ -113,7 +113,7 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
 			c := proposal
 			c.Ticket = a.place.ticket(i, newTicket)
-			return d.ask(ctx, i, c)
+			return d.sendClaim(ctx, i, c)
 		},
 		decided: func(votes grantVotes) bool {
 			yes, no, missing := succeeded(votes), count(votes, isRefusal), len(votes)-answered(votes)
@@ -126,9 +126,9 @@ func (a *attempt) claimOnNodes(ctx context.Context) grantVotes {
 	return votes
 }
 
-// ask waits until no release of the claim can arrive at a node any more, and sends the
-// claim to the node.
-func (d *quorum) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
+// sendClaim waits until no release of the claim can arrive at a node any more, and sends
+// the claim to the node.
+func (d *quorum) sendClaim(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	k := nodeClaim{i, c.Token, c.Name}
 	if err := d.pending.awaitClaimable(ctx, k); err != nil {
 		return driver.Grant{}, err
@@ -157,7 +157,7 @@ func (a *attempt) recordAnswer(i int, v vote[driver.Grant]) {
 // adjustFenceLead adjusts the fenceLead: the time by which proposed fences are ahead of
 // this client's clock. If the nodes granted different fences, it raises the lead to a
 // little more than the lead of the fastest node's clock. Then the next proposal is higher
-// than each node's own number. If a majority has granted the claim, and all the same
+// than each node's own number. If a majority has granted the claim, all with the same
 // fence, it reduces the lead slowly.
 func (d *quorum) adjustFenceLead(sent time.Time, votes grantVotes) {
 	var low, high uint64

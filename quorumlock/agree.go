@@ -62,7 +62,7 @@ func (a *attempt) agree(ctx context.Context, votes grantVotes) (driver.Grant, er
 		if round > 0 {
 			target += backoff.RandomN(1 << min(4+round, 12))
 		}
-		a.raise(ctx, votes, target)
+		a.raiseFences(ctx, votes, target)
 	}
 	if succeeded(votes) >= d.majority {
 		for i := range votes {
@@ -105,8 +105,8 @@ func (d *quorum) agreed(votes grantVotes) (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-// raise asks the nodes with a lower fence to raise it, and stores the results in votes.
-func (a *attempt) raise(ctx context.Context, votes grantVotes, target uint64) {
+// raiseFences asks the nodes with a lower fence to raise it, and updates votes.
+func (a *attempt) raiseFences(ctx context.Context, votes grantVotes, target uint64) {
 	d := a.d
 	nodes := nodesOf(votes, func(v vote[driver.Grant]) bool { return v.err == nil && v.value.Fence < target })
 	have := succeeded(votes) - len(nodes)

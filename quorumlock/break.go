@@ -25,7 +25,7 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
-	entries := d.read(ctx, name, d.hasMajority)
+	entries := d.readEntries(ctx, name, d.hasMajority)
 	if succeeded(entries) < d.majority {
 		return failuresErr(ctx, d, "break", name, entries)
 	}

@@ -90,7 +90,7 @@ func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.P
 
 func (d *quorum) visit(ctx context.Context, v *visit) {
 	sent := time.Now()
-	g, err := d.ask(ctx, v.number-1, driver.Claim{
+	g, err := d.sendClaim(ctx, v.number-1, driver.Claim{
 		Name: doctorName, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: backgroundRequestLimit,
 	})
 	took := time.Since(sent)
@@ -137,10 +137,10 @@ func (d *quorum) missingVotes(all []*visit) (found engine.Findings) {
 		noVote++
 		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
 			advice := cmp.Or(e.Hint, "see the server's documentation for this error: a retry will not help")
-			found.Add(true, driver.SeverityError, v.name(), "it refuses requests, and has no vote: "+bare(v.err), advice)
+			found.Add(true, driver.SeverityError, v.name(), "it refuses requests, and has no vote: "+bareText(v.err), advice)
 			continue
 		}
-		silent = append(silent, v.name()+": "+bare(v.err))
+		silent = append(silent, v.name()+": "+bareText(v.err))
 	}
 	if noVote == 0 {
 		return nil

@@ -33,7 +33,7 @@ func failuresErr[T any](ctx context.Context, d *quorum, op driver.Op, name strin
 		if where := d.nodes[i].Properties().Location; where != "" && !ok { // a *driver.Error already contains it
 			node += " (" + where + ")"
 		}
-		failed.errs, failed.lines = append(failed.errs, v.err), append(failed.lines, node+": "+bare(v.err))
+		failed.errs, failed.lines = append(failed.errs, v.err), append(failed.lines, node+": "+bareText(v.err))
 	}
 	n := len(failed.errs)
 	return &driver.Error{
@@ -53,5 +53,5 @@ func (f *failures) Unwrap() []error { return f.errs }
 
 func (f *failures) Error() string { return strings.Join(f.lines, "; ") }
 
-// bare returns an error's text for use inside another error, without a second "pawl: ".
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+// bareText returns an error's text for use in another error, without a second "pawl: ".
+func bareText(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

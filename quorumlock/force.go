@@ -36,7 +36,7 @@ func (a *attempt) holdMajority(ctx context.Context, votes grantVotes) (driver.Gr
 		if isHeld(err) {
 			return driver.Grant{}, err
 		}
-		entries := d.read(ctx, a.claim.Name, func(entries []vote[driver.Entry]) bool {
+		entries := d.readEntries(ctx, a.claim.Name, func(entries []vote[driver.Entry]) bool {
 			// A majority shows the claim, or cannot show it.
 			have, missing := a.countHolding(entries, grant.Fence), len(d.nodes)-answered(entries)
 			return have >= d.majority || have+missing < d.majority && succeeded(entries) >= d.majority

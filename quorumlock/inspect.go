@@ -19,15 +19,15 @@ func (d *quorum) Inspect(ctx context.Context, name string) (driver.Entry, error)
 		return driver.Entry{}, err
 	}
 	defer d.work.Done()
-	votes := d.read(ctx, name, d.hasMajority)
+	votes := d.readEntries(ctx, name, d.hasMajority)
 	if succeeded(votes) < d.majority {
 		return driver.Entry{}, failuresErr(ctx, d, "read", name, votes)
 	}
 	return d.merge(name, votes), nil
 }
 
-// read reads a name on all nodes, until the answers decide what the caller wants to know.
-func (d *quorum) read(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
+// readEntries reads a name on all nodes, until decided returns true.
+func (d *quorum) readEntries(ctx context.Context, name string, decided func([]vote[driver.Entry]) bool) []vote[driver.Entry] {
 	return poll(ctx, d, pollRequest[driver.Entry]{
 		nodes: d.allNodes, decided: decided,
 		send: func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
@@ -85,7 +85,7 @@ func (d *quorum) merge(name string, votes []vote[driver.Entry]) driver.Entry {
 // in parallel, before it yields the first entry.
 func (d *quorum) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		all, err := d.list(ctx, prefix)
+		all, err := d.listOnNodes(ctx, prefix)
 		if err != nil {
 			yield(driver.Entry{}, err)
 			return
@@ -134,7 +134,7 @@ func (d *quorum) majorityReadsAll(votes []vote[listing]) bool {
 	return len(listings)-mostDamages >= d.majority
 }
 
-func (d *quorum) list(ctx context.Context, prefix string) ([]vote[listing], error) {
+func (d *quorum) listOnNodes(ctx context.Context, prefix string) ([]vote[listing], error) {
 	if err := d.beginOperation(ctx); err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 			d.stopSignals = append(d.stopSignals, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
 		}
 	}
-	d.watchers.OnFirstWatch(d.follow)
+	d.watchers.OnFirstWatch(d.watchNodes)
 	return d, nil
 }
 

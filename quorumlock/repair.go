@@ -76,7 +76,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 			l.Value = h.claim.Value // the node writes it, unless the lease has already written one there
 			switch {
 			case slices.Contains(h.lackingNodes, i):
-				if _, err := d.ask(ctx, i, h.repairClaim()); err != nil {
+				if _, err := d.sendClaim(ctx, i, h.repairClaim()); err != nil {
 					return 0, err
 				}
 				d.holdings.recordAnswer(l, i, true)

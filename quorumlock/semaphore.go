@@ -55,14 +55,14 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	all := map[claimKey]*otherClaim{}
 	for count := 1; ; count++ {
 		began := time.Now()
-		entries := d.read(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.countHolding(v, grant.Fence) >= d.majority })
+		entries := d.readEntries(ctx, a.claim.Name, func(v []vote[driver.Entry]) bool { return a.countHolding(v, grant.Fence) >= d.majority })
 		a.addHolders(entries, grant.Fence, all, count)
 		minNodes := 1 // the number of nodes that a claim must have to count
 		if count > 1 {
 			minNodes = d.majority - (len(d.nodes) - succeeded(entries))
 		}
 		var others []driver.Holder
-		var weight, earlier int64 // the permits of the others, and of those with an earlier ticket
+		var weight, earlier int64 // the permits of all others; of the others with an earlier ticket
 		for _, o := range all {
 			if o.isCounted && o.count == count && len(o.nodes) >= minNodes {
 				others = append(others, o.last)

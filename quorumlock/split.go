@@ -54,7 +54,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (retryAfte
 	if succeeded(votes) == 0 {
 		return 0
 	}
-	majorityClaim, nodes := a.nodesToYield(a.d.read(ctx, a.claim.Name, a.d.hasMajority), votes)
+	majorityClaim, nodes := a.nodesToYield(a.d.readEntries(ctx, a.claim.Name, a.d.hasMajority), votes)
 	age, seenBefore := a.place.recordMajorityClaim(majorityClaim)
 	blocked := majorityClaim != "" // claims with a majority leave no room for ours
 	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(yieldAtOnceUntil.Microseconds())
@@ -69,7 +69,7 @@ func (a *attempt) yieldIfSplit(ctx context.Context, votes grantVotes) (retryAfte
 		return backoff.Doubled(2*time.Millisecond, seenBefore, 128*time.Millisecond) + backoff.Random(8*time.Millisecond)
 	}
 	a.forgetGrants(nodes)
-	for i, v := range a.yield(ctx, nodes) {
+	for i, v := range a.yieldNodes(ctx, nodes) {
 		if v.answered() {
 			votes[i] = v
 		}
@@ -112,8 +112,8 @@ func (a *attempt) nodesToYield(entries []vote[driver.Entry], votes grantVotes) (
 	return majorityClaim, slices.Compact(nodes)
 }
 
-// yield releases the name on these nodes, and queues there again.
-func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
+// yieldNodes releases the name on these nodes, and queues there again.
+func (a *attempt) yieldNodes(ctx context.Context, nodes []int) grantVotes {
 	d := a.d
 	return poll(ctx, d, pollRequest[driver.Grant]{
 		nodes: nodes, token: a.claim.Token,
@@ -123,7 +123,7 @@ func (a *attempt) yield(ctx context.Context, nodes []int) grantVotes {
 			if err := d.releaseOnNode(ctx, i, l, true); err != nil && !isNoSuchLease(err) {
 				return driver.Grant{}, err
 			}
-			return d.ask(ctx, i, a.claim)
+			return d.sendClaim(ctx, i, a.claim)
 		},
 		onAnswer: a.recordAnswer,
 		onDone:   a.handleLateGrant,

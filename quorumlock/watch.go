@@ -11,8 +11,8 @@ import "github.com/pawl-go/pawl/driver"
 // watches has to poll as well.
 func (d *quorum) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
-// follow watches a name on all nodes; driver.Watchers calls it.
-func (d *quorum) follow(name string, f func()) (stop func()) {
+// watchNodes watches a name on all nodes; driver.Watchers calls it.
+func (d *quorum) watchNodes(name string, f func()) (stop func()) {
 	var stops []func()
 	for _, n := range d.nodes {
 		if w, ok := driver.As[driver.Watcher](n.Driver); ok {
