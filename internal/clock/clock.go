@@ -27,8 +27,8 @@ func (r Reading) Since(earlier Reading) time.Duration {
 // Each client makes a Clock, so that a client inside testing/synctest sees only virtual
 // time.
 type Clock struct {
-	base time.Time // the first reading; it carries the monotonic and the wall clock
-	boot time.Duration
+	base          time.Time     // the first reading; it carries the monotonic and the wall clock
+	baseSinceBoot time.Duration // the value of sinceBoot at base
 
 	drift atomic.Int64 // the lead of the wall clock over the monotonic one when slept was last measured
 
@@ -41,7 +41,7 @@ type Clock struct {
 const driftTolerance = time.Millisecond
 
 // New makes a clock that counts from now.
-func New() *Clock { return &Clock{base: time.Now(), boot: sinceBoot()} }
+func New() *Clock { return &Clock{base: time.Now(), baseSinceBoot: sinceBoot()} }
 
 // Now reads the clocks.
 func (c *Clock) Now() Reading {
@@ -58,7 +58,7 @@ func (c *Clock) Now() Reading {
 func (c *Clock) measureSleep(drift time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slept := sinceBoot() - c.boot - time.Since(c.base)
+	slept := sinceBoot() - c.baseSinceBoot - time.Since(c.base)
 	if slept > time.Duration(c.slept.Load())+driftTolerance {
 		c.slept.Store(int64(slept))
 	}

@@ -23,7 +23,7 @@ func TestClockMeasuresSleepButNotASetWallClock(t *testing.T) {
 	if r := c.Now(); r.Slept != 0 {
 		t.Errorf("a set clock counts as %v of sleep", r.Slept)
 	}
-	c.boot -= time.Hour // as if the boot clock had gone on for an hour
+	c.baseSinceBoot -= time.Hour // as if the boot clock had gone on for an hour
 	c.drift.Store(int64(time.Hour))
 	if r := c.Now(); r.Slept < 59*time.Minute || r.Slept > 61*time.Minute {
 		t.Errorf("an hour of sleep counts as %v", r.Slept)

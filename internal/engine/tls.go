@@ -32,9 +32,9 @@ type TLS struct {
 func NewTLS() *TLS { return &TLS{config: &tls.Config{MinVersion: tls.VersionTLS12}} }
 
 // ParseTLS makes the configuration that the [TLSParameters] of a query describe, or nil
-// without any of them. Its errors are of type [*driver.InvalidError]; what is the text
-// for their field Argument, such as "etcd URL".
-func ParseTLS(query url.Values, what string) (*TLS, error) {
+// without any of them. Its errors are of type [*driver.InvalidError]; argument is
+// their field Argument, such as "etcd URL".
+func ParseTLS(query url.Values, argument string) (*TLS, error) {
 	t, found := NewTLS(), false
 	for _, name := range TLSParameters {
 		found = found || query.Has(name)
@@ -43,7 +43,7 @@ func ParseTLS(query url.Values, what string) (*TLS, error) {
 		return nil, nil //nolint:nilnil // there are no parameters
 	}
 	invalid := func(problem, allowed string) error {
-		return &driver.InvalidError{Argument: what, Problem: problem, Allowed: allowed}
+		return &driver.InvalidError{Argument: argument, Problem: problem, Allowed: allowed}
 	}
 	t.config.ServerName = query.Get("server_name")
 	if query.Has("skip_verify") {

@@ -263,7 +263,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 		leases = slices.DeleteFunc(leases, func(x *Renewal[L]) bool {
 			x.underWay = x.index > 0
 			if !x.underWay { // the lease was released or lost before it was sent
-				x.endLocked()
+				x.endRenewalLocked()
 			}
 			return !x.underWay
 		})
@@ -274,7 +274,7 @@ func (r *Renewals[L]) Take(now time.Time) (leases []*Renewal[L], b *Batch, wait 
 	}
 }
 
-func (x *Renewal[L]) endLocked() {
+func (x *Renewal[L]) endRenewalLocked() {
 	x.pending, x.underWay = false, false
 	if x.idle != nil {
 		close(x.idle)
@@ -287,7 +287,7 @@ func (x *Renewal[L]) endLocked() {
 func (r *Renewals[L]) ScheduleNext(x *Renewal[L], b *Batch, failed int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x.endLocked()
+	x.endRenewalLocked()
 	if x.index == 0 {
 		return // the lease was released or lost meanwhile
 	}

@@ -112,7 +112,7 @@ func TestDueReturnsALeaseWhoseTermIsOverDuringARenewal(t *testing.T) {
 	fx.wantNothing()
 }
 
-// Without any answer, 64 of 100 leases are sent alone. After another answer all are.
+// Without any answer, 64 of 100 leases are sent alone. After another answer, all 100 are.
 func TestAfterAliveAllFailedLeasesAreSentAlone(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		fx := newFixture(t)

@@ -143,7 +143,7 @@ func (r *Returner[C]) sendDueLocked() {
 			r.timer.Reset(wait)
 		}
 		if r.finishing && r.lenLocked() == 0 {
-			r.endLocked()
+			r.closeLocked()
 		}
 		return
 	}
@@ -176,7 +176,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	}
 	// If no failed return is under way, one goes first. Otherwise a steady stream of new
 	// returns would keep it waiting for ever.
-	if x := r.retryLocked(now, 1); x != nil {
+	if x := r.takeFailedLocked(now, 1); x != nil {
 		return x, 0
 	}
 	if r.inFlight < r.maxInFlight {
@@ -186,7 +186,7 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 			return x, 0
 		}
 	}
-	if x := r.retryLocked(now, max(r.maxRetrying, 1)); x != nil {
+	if x := r.takeFailedLocked(now, max(r.maxRetrying, 1)); x != nil {
 		return x, 0
 	}
 	wait = -1
@@ -201,8 +201,8 @@ func (r *Returner[C]) takeLocked(now time.Time) (x *Return[C], wait time.Duratio
 	return nil, wait
 }
 
-// retryLocked takes a failed return, if fewer than limit failed returns are under way.
-func (r *Returner[C]) retryLocked(now time.Time, limit int) *Return[C] {
+// takeFailedLocked takes a failed return, if fewer than limit of them are under way.
+func (r *Returner[C]) takeFailedLocked(now time.Time, limit int) *Return[C] {
 	if r.retrying >= limit || r.inFlight >= r.maxInFlight || now.Before(r.nextRetry) {
 		return nil
 	}
@@ -324,7 +324,7 @@ func (r *Returner[C]) LastRound() {
 func (r *Returner[C]) Abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endLocked()
+	r.closeLocked()
 	return r.lenLocked() + r.givenUp, r.failure
 }
 
@@ -333,8 +333,8 @@ func (r *Returner[C]) lenLocked() int {
 	return len(r.scheduled) + len(r.neverFailed) + len(r.failed) + r.inFlight
 }
 
-// endLocked stops all sending.
-func (r *Returner[C]) endLocked() {
+// closeLocked stops all sending.
+func (r *Returner[C]) closeLocked() {
 	if r.closed {
 		return
 	}
