@@ -203,7 +203,7 @@ func FuzzDecode(f *testing.F) {
 		fx.entry, fx.lastFence = e, e.Fence
 		choose, left := byteChooser(ops)
 		for {
-			if o := fx.drawOp(choose, true); o.what != "forget" {
+			if o := fx.drawOp(choose, true); o.kind != "forget" {
 				fx.do(o)
 			}
 			if left() == 0 {

@@ -55,7 +55,7 @@ func TestARepeatedClaimGetsTheSameAnswer(t *testing.T) {
 			o := fx.drawOp(choose, false)
 			// A claim that is refused for the value loses its place. The waiters behind
 			// it may then have written a smaller value.
-			if answer := fx.do(o); o.what != "acquire" || strings.HasPrefix(answer, "refused for the value") {
+			if answer := fx.do(o); o.kind != "acquire" || strings.HasPrefix(answer, "refused for the value") {
 				continue
 			}
 			c := o.claim
@@ -75,7 +75,7 @@ func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 		fx, choose := newFixture(t), rapidChooser(t)
 		for range drawStepCount(t) {
 			o := fx.drawOp(choose, false)
-			if o.what == "acquire" {
+			if o.kind == "acquire" {
 				c := o.claim
 				c.Queue, c.QueueTTL, c.Force = false, 0, false
 				whole, halves := clone(fx.entry), clone(fx.entry)
@@ -144,7 +144,7 @@ func FuzzOperations(f *testing.F) {
 		fx, m := newFixture(t), &model{}
 		for left() > 0 {
 			o := fx.drawOp(choose, true)
-			if o.what == "forget" {
+			if o.kind == "forget" {
 				continue
 			}
 			if got, want := fx.do(o), m.do(fx.now, o); got != want {
@@ -161,14 +161,14 @@ func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 		var ops []string
 		for range drawStepCount(t) {
 			o := fx.drawOp(choose, true)
-			if o.what == "forget" {
+			if o.kind == "forget" {
 				continue // the model forgets nothing
 			}
 			ops = append(ops, o.String())
 			if got, want := fx.do(o), m.do(fx.now, o); got != want {
 				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(ops, "\n"), got, want)
 			}
-			if got, want := fx.entry.Public(fx.now, "job"), m.entry(fx.now); o.what != "sleep" && !reflect.DeepEqual(got, want) {
+			if got, want := fx.entry.Public(fx.now, "job"), m.entry(fx.now); o.kind != "sleep" && !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s\nthe entry shows: %+v\nthe model shows: %+v", strings.Join(ops, "\n"), got, want)
 			}
 		}

@@ -88,7 +88,7 @@ func (fx *fixture) acquire(c *driver.Claim) (driver.Grant, error) {
 	fx.t.Helper()
 	var grant driver.Grant
 	var err error
-	fx.step(action{what: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = fx.entry.Acquire(fx.now, c, tokenName(c.Token)) })
+	fx.step(action{kind: "acquire", token: c.Token, force: c.Force, hasTicket: c.Ticket != 0, ttl: c.TTL, value: c.Value, conditional: c.ValueBelow != nil}, func() { grant, err = fx.entry.Acquire(fx.now, c, tokenName(c.Token)) })
 	h := fx.holder(c.Token)
 	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
@@ -116,7 +116,7 @@ func (fx *fixture) renewRef(r driver.LeaseRef) error {
 	fx.t.Helper()
 	var err error
 	who, d := tokenName(r.Token), r.TTL
-	fx.step(action{what: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = fx.entry.Renew(fx.now, &r) })
+	fx.step(action{kind: "renew", token: r.Token, ttl: r.TTL, value: r.Value}, func() { err = fx.entry.Renew(fx.now, &r) })
 	if h := fx.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < fx.now.Add(d) {
 		fx.t.Fatalf("the renewal by %s returned %v, but its lease is now %+v", who, err, h)
 	}
@@ -132,7 +132,7 @@ func (fx *fixture) releaseRef(r driver.LeaseRef) error {
 	fx.t.Helper()
 	var err error
 	who := tokenName(r.Token)
-	fx.step(action{what: "release", token: r.Token, value: r.Value}, func() { err = fx.entry.Release(fx.now, &r) })
+	fx.step(action{kind: "release", token: r.Token, value: r.Value}, func() { err = fx.entry.Release(fx.now, &r) })
 	if fx.holder(tokenOf(who)) != nil || fx.place(who) != 0 {
 		fx.t.Fatalf("%s released, but still holds or waits", who)
 	}
@@ -142,7 +142,7 @@ func (fx *fixture) releaseRef(r driver.LeaseRef) error {
 func (fx *fixture) breakLease(fence uint64, delay time.Duration, by string) error {
 	fx.t.Helper()
 	var err error
-	fx.step(action{what: "break", fence: fence}, func() { err = fx.entry.Break(fx.now, fence, delay, driver.Owner{Client: by}) })
+	fx.step(action{kind: "break", fence: fence}, func() { err = fx.entry.Break(fx.now, fence, delay, driver.Owner{Client: by}) })
 	return err
 }
 

@@ -147,14 +147,14 @@ func (m *model) breakLease(claim *modelClaim, by driver.Owner) {
 }
 
 func (m *model) do(now locktable.Instant, o op) string {
-	if o.what == "sleep" || o.what == "forget" {
+	if o.kind == "sleep" || o.kind == "forget" {
 		return ""
 	}
 	m.sent, m.headMustAsk = nil, false
 	m.settle(now)
 	answer := map[string]func(locktable.Instant, op) string{
 		"acquire": m.acquire, "renew": m.renew, "release": m.release, "break": m.breakFence,
-	}[o.what](now, o)
+	}[o.kind](now, o)
 	m.promote(now)
 	opens := m.closedFor(now) > 0 || len(m.atStage("kept")) > 0
 	if queue := m.atStage("waits"); m.headMustAsk && opens && len(queue) > 0 {

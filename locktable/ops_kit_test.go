@@ -14,23 +14,23 @@ import (
 // An op is one operation on a name. Properties draw ops with rapid, fuzzers read them
 // from bytes, and both the model and the entry run them.
 type op struct {
-	what     string // "acquire", "renew", "release", "break", "sleep", "forget"
+	kind     string // "acquire", "renew", "release", "break", "sleep", "forget"
 	claim    driver.Claim
 	duration time.Duration // the TTL, minimum hold or delay; or the time to sleep
 	fence    uint64
 }
 
 func (o op) String() string {
-	switch c := o.claim; o.what {
+	switch c := o.claim; o.kind {
 	case "acquire":
 		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d from %d, ticket %d, value %q above %q",
 			tokenName(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.ValueBelow)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.duration)
 	case "sleep", "forget":
-		return fmt.Sprintf("%s %v", o.what, o.duration)
+		return fmt.Sprintf("%s %v", o.kind, o.duration)
 	default:
-		return fmt.Sprintf("%s %s %v, value %q", o.what, tokenName(c.Token), o.duration, c.Value)
+		return fmt.Sprintf("%s %s %v, value %q", o.kind, tokenName(c.Token), o.duration, c.Value)
 	}
 }
 
@@ -53,8 +53,8 @@ var (
 // drawOp draws an op that fits the state: the fence to break is often a holder's fence,
 // and a sleep often ends at the instant of an event.
 func (fx *fixture) drawOp(choose chooser, backwards bool) op {
-	o := op{what: pick(choose, "what", actions...)}
-	switch o.what {
+	o := op{kind: pick(choose, "what", actions...)}
+	switch o.kind {
 	case "acquire":
 		o.claim = drawClaim(choose)
 		fx.reuseWeightAndLimit(&o.claim)
@@ -149,7 +149,7 @@ func (fx *fixture) sleepTime(choose chooser, backwards bool) time.Duration {
 func (fx *fixture) do(o op) string {
 	fx.t.Helper()
 	var answer string
-	switch c := o.claim; o.what {
+	switch c := o.claim; o.kind {
 	case "acquire":
 		answer = answerText(fx.acquire(&c))
 	case "renew":

@@ -77,15 +77,15 @@ func (r *rowTable) Store(_ string, m locktable.QueueChanges) error {
 
 // do runs an op through WithRows, and returns the answer and the signals as text.
 func (r *rowTable) do(now locktable.Instant, o op) (string, error) {
-	s := locktable.Step{Name: "job", Token: o.claim.Token, Place: o.what == "acquire", Ticket: o.claim.Ticket}
-	if o.what == "renew" || o.what == "break" {
+	s := locktable.Step{Name: "job", Token: o.claim.Token, Place: o.kind == "acquire", Ticket: o.claim.Ticket}
+	if o.kind == "renew" || o.kind == "break" {
 		s.Token = driver.Token{}
 	}
 	var answer string
 	r.loaded, r.changed, r.expiries, r.tries = 0, 0, 0, 0
 	e, _, err := locktable.WithBounds(r.long, r.short, r, s, r.stored, now, func(e *locktable.Entry) {
 		r.tries++
-		switch c := o.claim; o.what {
+		switch c := o.claim; o.kind {
 		case "acquire":
 			answer = answerText(e.Acquire(now, &c, tokenName(c.Token)))
 		case "renew":
@@ -138,7 +138,7 @@ func (r *rowTable) storedWithWaiters(t tb) []byte {
 func compareWithRows(t tb, fx *fixture, r *rowTable, o op) {
 	t.Helper()
 	want := fx.do(o)
-	if o.what == "sleep" {
+	if o.kind == "sleep" {
 		return
 	}
 	got, err := r.do(fx.now, o)
@@ -164,7 +164,7 @@ func newRowTable(t tb, n int, claim func(who string) *driver.Claim) (*rowTable, 
 			c.TTL = driver.MaxTTL
 		}
 		now++
-		if _, err := r.do(now, op{what: "acquire", claim: *c}); err != nil {
+		if _, err := r.do(now, op{kind: "acquire", claim: *c}); err != nil {
 			t.Fatalf("claim %d: %v", i, err)
 		}
 	}

@@ -20,7 +20,7 @@ func TestAQueueInRowsIsServedLikeAQueueInTheEntry(t *testing.T) {
 		r.long = choose("long", 4)
 		r.short = choose("short", r.long+1)
 		for range drawStepCount(t) {
-			if o := fx.drawOp(choose, true); o.what != "forget" {
+			if o := fx.drawOp(choose, true); o.kind != "forget" {
 				compareWithRows(t, fx, r, o)
 			}
 		}
@@ -34,12 +34,12 @@ func TestTheCostOfAStepDoesNotGrowWithTheQueue(t *testing.T) {
 		o    op
 		want cost
 	}{
-		"renewal":    {op{what: "renew", claim: *mutex("holder"), duration: driver.MaxTTL}, cost{0, 0, 0, 1}},
-		"join":       {op{what: "acquire", claim: *mutex("new")}, cost{0, 1, 0, 1}},
-		"keep-alive": {op{what: "acquire", claim: *mutex("client500")}, cost{0, 1, 0, 1}},
-		"try":        {op{what: "acquire", claim: *try(mutex("new"))}, cost{0, 0, 0, 1}},
-		"leaving":    {op{what: "release", claim: *mutex("client500")}, cost{0, 1, 0, 1}},
-		"hand-over":  {op{what: "release", claim: *mutex("holder")}, cost{1, 1, 0, 2}},
+		"renewal":    {op{kind: "renew", claim: *mutex("holder"), duration: driver.MaxTTL}, cost{0, 0, 0, 1}},
+		"join":       {op{kind: "acquire", claim: *mutex("new")}, cost{0, 1, 0, 1}},
+		"keep-alive": {op{kind: "acquire", claim: *mutex("client500")}, cost{0, 1, 0, 1}},
+		"try":        {op{kind: "acquire", claim: *try(mutex("new"))}, cost{0, 0, 0, 1}},
+		"leaving":    {op{kind: "release", claim: *mutex("client500")}, cost{0, 1, 0, 1}},
+		"hand-over":  {op{kind: "release", claim: *mutex("holder")}, cost{1, 1, 0, 2}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r, now := newRowTable(t, 1000, mutex)
@@ -59,23 +59,23 @@ func TestAShortQueueIsStoredInTheEntry(t *testing.T) {
 		must(r.do(now, o))(t)
 		r.storedWithWaiters(t)
 	}
-	step(op{what: "acquire", claim: *mutex("holder")})
+	step(op{kind: "acquire", claim: *mutex("holder")})
 	for i := range locktable.LongQueue {
-		step(op{what: "acquire", claim: *mutex(fmt.Sprint("client", i))})
+		step(op{kind: "acquire", claim: *mutex(fmt.Sprint("client", i))})
 		equal(t, "rows moved", r.changed, 0)
 	}
-	step(op{what: "acquire", claim: *mutex("one more")})
+	step(op{kind: "acquire", claim: *mutex("one more")})
 	equal(t, "rows", len(r.queue), locktable.LongQueue+1)
 	for i := range locktable.LongQueue {
 		equal(t, "rows", len(r.queue), locktable.LongQueue+1-i)
 		if len(r.queue) == locktable.ShortQueue+1 {
 			break
 		}
-		step(op{what: "release", claim: *mutex(fmt.Sprint("client", i))})
+		step(op{kind: "release", claim: *mutex(fmt.Sprint("client", i))})
 	}
-	step(op{what: "release", claim: *mutex("holder")}) // the first waiter holds after it
+	step(op{kind: "release", claim: *mutex("holder")}) // the first waiter holds after it
 	equal(t, "rows", len(r.queue), 0)
-	step(op{what: "release", claim: *mutex("one more")})
+	step(op{kind: "release", claim: *mutex("one more")})
 	equal(t, "rows moved", r.changed, 0)
 }
 
@@ -83,7 +83,7 @@ func TestAShortQueueIsStoredInTheEntry(t *testing.T) {
 // several times.
 func TestAllWaitersInRowsThatFitAreGranted(t *testing.T) {
 	r, now := newRowTable(t, 300, reader)
-	must(r.do(now+1, op{what: "release", claim: *mutex("holder")}))(t)
+	must(r.do(now+1, op{kind: "release", claim: *mutex("holder")}))(t)
 	e, err := locktable.Decode(r.stored)
 	if err != nil || len(e.Holders) != 300 || len(r.queue) != 0 || e.Overflow.Len != 0 {
 		t.Fatalf("%d holders, %d waiters, %v", len(e.Holders), len(r.queue), err)
@@ -98,21 +98,21 @@ func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
 	for what, after := range map[string]locktable.Instant{"at once": 1, "after all places expired": locktable.Instant(2 * wait / time.Microsecond)} {
 		for deleted := 1; deleted <= 4; deleted++ {
 			for _, o := range []op{
-				{what: "release", claim: *mutex("holder")},
-				{what: "acquire", claim: *mutex("client4")},
-				{what: "acquire", claim: *mutex("new")},
-				{what: "release", claim: *mutex("client4")},
+				{kind: "release", claim: *mutex("holder")},
+				{kind: "acquire", claim: *mutex("client4")},
+				{kind: "acquire", claim: *mutex("new")},
+				{kind: "release", claim: *mutex("client4")},
 			} {
-				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.what, tokenName(o.claim.Token)), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.kind, tokenName(o.claim.Token)), func(t *testing.T) {
 					r, now := newRowTable(t, 4, mutex)
 					r.queue = r.queue[:len(r.queue)-deleted]
-					for _, o := range []op{o, {what: "release", claim: *mutex("holder")}, {what: "release", claim: *mutex("client1")}} {
+					for _, o := range []op{o, {kind: "release", claim: *mutex("holder")}, {kind: "release", claim: *mutex("client1")}} {
 						now += after
 						if _, err := r.do(now, o); err != nil {
 							t.Fatalf("%v returns %v", o, err)
 						}
 					}
-					last := op{what: "acquire", claim: *mutex("last")}
+					last := op{kind: "acquire", claim: *mutex("last")}
 					if answer, err := r.do(now.Add(2*wait), last); err != nil || !strings.HasPrefix(answer, "granted") {
 						t.Errorf("after all places expired, %v returns %q, %v", last, answer, err)
 					}
@@ -129,8 +129,8 @@ func TestADamagedRowIsACorruptError(t *testing.T) {
 		"a longer place":   func(r *rowTable) { r.queue[0].Expires, r.keepsExpired = start, true },
 		"unreadable entry": func(r *rowTable) { r.stored = []byte("?") },
 	} {
-		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
-			t.Run(what+"/"+o.what, func(t *testing.T) {
+		for _, o := range []op{{kind: "release", claim: *mutex("holder")}, {kind: "acquire", claim: *mutex("client1")}} {
+			t.Run(what+"/"+o.kind, func(t *testing.T) {
 				r, now := newRowTable(t, 3, mutex)
 				damage(r)
 				if _, err := r.do(now+1, o); !errors.As(err, new(*locktable.CorruptError)) {
@@ -146,7 +146,7 @@ func TestLeftoverRowsOfADeletedNameAreDropped(t *testing.T) {
 	r, now := newRowTable(t, 3, mutex)
 	r.stored = nil
 	for _, who := range []string{"a", "b"} {
-		must(r.do(now+1, op{what: "acquire", claim: *mutex(who)}))(t)
+		must(r.do(now+1, op{kind: "acquire", claim: *mutex(who)}))(t)
 	}
 	if len(r.queue) != 1 || r.queue[0].Token != tokenOf("b") {
 		t.Fatalf("%d waiters, the first is %s", len(r.queue), tokenName(r.queue[0].Token))
@@ -158,7 +158,7 @@ func TestAnErrorOfTheRowsIsReturned(t *testing.T) {
 	r, now := newRowTable(t, 3, mutex)
 	r.err = errors.New("rows cannot be read")
 	for _, after := range []locktable.Instant{now + 1, now.Add(wait)} {
-		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
+		for _, o := range []op{{kind: "release", claim: *mutex("holder")}, {kind: "acquire", claim: *mutex("client1")}} {
 			if _, err := r.do(after, o); !errors.Is(err, r.err) {
 				t.Errorf("%v is answered %v", o, err)
 			}

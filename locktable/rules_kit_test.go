@@ -20,7 +20,7 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 
 // An action describes a step: the method that it runs, and the arguments of the method.
 type action struct {
-	what        string
+	kind        string // as in op
 	token       driver.Token
 	force       bool
 	hasTicket   bool // the claim has a ticket
@@ -151,22 +151,22 @@ func (fx *fixture) checkHolders(a action, before *locktable.Entry) {
 		}
 		i := slices.IndexFunc(fx.entry.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
 		own := a.token == h.Token && !h.Token.IsZero()
-		isBroken := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Fences)
+		isBroken := a.kind == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Fences)
 		switch {
 		case i < 0:
-			if !(own && a.what == "release") && !isBroken && !(a.force && !own) {
-				fx.t.Fatalf("%s by %s freed the lease of %s", a.what, tokenName(a.token), tokenName(h.Token))
+			if !(own && a.kind == "release") && !isBroken && !(a.force && !own) {
+				fx.t.Fatalf("%s by %s freed the lease of %s", a.kind, tokenName(a.token), tokenName(h.Token))
 			}
-		case own && (a.what == "acquire" || a.what == "renew"):
+		case own && (a.kind == "acquire" || a.kind == "renew"):
 			if fx.entry.Holders[i].Expires < h.Expires {
-				fx.t.Fatalf("%s shortened the lease of %s", a.what, tokenName(h.Token))
+				fx.t.Fatalf("%s shortened the lease of %s", a.kind, tokenName(h.Token))
 			}
 			h.Expires, h.TTL = fx.entry.Holders[i].Expires, a.ttl
-			h.Wrote = h.Wrote || a.value != nil && a.what == "renew"
+			h.Wrote = h.Wrote || a.value != nil && a.kind == "renew"
 			fallthrough
 		case !own:
 			if !reflect.DeepEqual(fx.entry.Holders[i], h) {
-				fx.t.Fatalf("%s by %s changed the lease %+v to %+v", a.what, tokenName(a.token), h, fx.entry.Holders[i])
+				fx.t.Fatalf("%s by %s changed the lease %+v to %+v", a.kind, tokenName(a.token), h, fx.entry.Holders[i])
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (fx *fixture) checkQueue(a action, before *locktable.Entry) {
 	asksAgain := false        // the step's own waiter lost its turn because of the value, and claims again
 	for _, w := range before.Queue {
 		retried := fx.gotRetry(w.Inbox, w.Token)
-		if retried && w.ValueBelow != nil && w.Token == a.token && a.what == "acquire" {
+		if retried && w.ValueBelow != nil && w.Token == a.token && a.kind == "acquire" {
 			asksAgain = true
 			continue
 		}
@@ -206,7 +206,7 @@ func (fx *fixture) checkQueue(a action, before *locktable.Entry) {
 	for _, w := range fx.entry.Queue {
 		got = append(got, w.Token)
 	}
-	if a.what == "release" || a.what == "break" || a.force { // a token may leave, or hold only during the step
+	if a.kind == "release" || a.kind == "break" || a.force { // a token may leave, or hold only during the step
 		ignored := func(t driver.Token) bool {
 			return t == a.token || t.IsZero() || fx.countBroken(fx.entry, t) > fx.countBroken(before, t)
 		}
@@ -215,11 +215,11 @@ func (fx *fixture) checkQueue(a action, before *locktable.Entry) {
 	if (a.hasTicket || asksAgain) && !slices.Contains(expect, a.token) { // the model checks its place
 		got = slices.DeleteFunc(got, func(t driver.Token) bool { return t == a.token })
 	}
-	if a.what == "acquire" && !slices.Contains(expect, a.token) && slices.Contains(got, a.token) {
+	if a.kind == "acquire" && !slices.Contains(expect, a.token) && slices.Contains(got, a.token) {
 		expect = append(expect, a.token) // it joined at the end, or found no waiter ahead
 	}
 	if !slices.Equal(got, expect) {
-		fx.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, tokenName(a.token), tokenNames(got), tokenNames(expect))
+		fx.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.kind, tokenName(a.token), tokenNames(got), tokenNames(expect))
 	}
 }
 
@@ -257,7 +257,7 @@ func (fx *fixture) checkSignals(a action, before *locktable.Entry) {
 		}
 		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.SignalLost, Token: h.Token}})
 		if fx.countBroken(fx.entry, h.Token) == 0 {
-			fx.t.Fatalf("%s broke the lease of %s, but the entry does not remember that", a.what, tokenName(h.Token))
+			fx.t.Fatalf("%s broke the lease of %s, but the entry does not remember that", a.kind, tokenName(h.Token))
 		}
 	}
 	waited := func(t driver.Token) bool {
@@ -278,12 +278,12 @@ func (fx *fixture) checkSignals(a action, before *locktable.Entry) {
 	}
 	for _, s := range want {
 		if !slices.Contains(fx.entry.Signals, s) {
-			fx.t.Fatalf("%s by %s: signal %+v to %q is missing", a.what, tokenName(a.token), s.Signal, s.Inbox)
+			fx.t.Fatalf("%s by %s: signal %+v to %q is missing", a.kind, tokenName(a.token), s.Signal, s.Inbox)
 		}
 	}
 	for _, s := range fx.entry.Signals { // a waiter that is promoted and leaves in one step also gets a signal
 		if !slices.Contains(want, s) && !waited(s.Token) {
-			fx.t.Fatalf("%s by %s: signal %+v to %q is sent without a reason", a.what, tokenName(a.token), s.Signal, s.Inbox)
+			fx.t.Fatalf("%s by %s: signal %+v to %q is sent without a reason", a.kind, tokenName(a.token), s.Signal, s.Inbox)
 		}
 	}
 }
@@ -297,18 +297,18 @@ func (fx *fixture) checkValue(a action, before *locktable.Entry) {
 	for _, h := range before.Holders {
 		if h.Expires <= fx.now {
 			last = max(last, h.Expires)
-		} else if a.what != "raise" && !slices.ContainsFunc(fx.entry.Holders, func(now locktable.Holder) bool { return now.Fence == h.Fence }) {
+		} else if a.kind != "raise" && !slices.ContainsFunc(fx.entry.Holders, func(now locktable.Holder) bool { return now.Fence == h.Fence }) {
 			last = max(last, fx.now)
 		}
 	}
 	if written := got.At == fx.now; got.Bytes != nil && old.Bytes != nil && got.At < last && !written {
-		fx.t.Fatalf("%s by %s: the value has the time %d, but a lease ended at %d", a.what, tokenName(a.token), got.At, last)
+		fx.t.Fatalf("%s by %s: the value has the time %d, but a lease ended at %d", a.kind, tokenName(a.token), got.At, last)
 	}
 	if got.Fence == old.Fence && bytes.Equal(got.Bytes, old.Bytes) && (got.At == old.At || got.At == last || got.At == fx.now) {
 		return
 	}
 	if got.Bytes == nil || got.Fence > fx.entry.Fence || got.At != fx.now {
-		fx.t.Fatalf("%s by %s: the value is %+v, and was %+v", a.what, tokenName(a.token), got, old)
+		fx.t.Fatalf("%s by %s: the value is %+v, and was %+v", a.kind, tokenName(a.token), got, old)
 	}
 	for _, h := range append(slices.Clone(before.Holders), fx.entry.Holders...) {
 		if h.Fence == got.Fence && h.Token == a.token && bytes.Equal(got.Bytes, a.value) {
@@ -321,7 +321,7 @@ func (fx *fixture) checkValue(a action, before *locktable.Entry) {
 			return
 		}
 	}
-	fx.t.Fatalf("%s by %s wrote %+v: %s", a.what, tokenName(a.token), got, entryText(fx.entry))
+	fx.t.Fatalf("%s by %s wrote %+v: %s", a.kind, tokenName(a.token), got, entryText(fx.entry))
 }
 
 // checkValueError checks that a claim is refused because the value is not below its
@@ -430,7 +430,7 @@ func (fx *fixture) checkHeld(c *driver.Claim, held *driver.HeldError) {
 				}
 			}
 			if _, err := e.Acquire(then, c, ""); err == nil {
-				fx.t.Fatalf("%v: RetryAfter is %v, but a claim after %v is granted: %s", op{what: "acquire", claim: *c},
+				fx.t.Fatalf("%v: RetryAfter is %v, but a claim after %v is granted: %s", op{kind: "acquire", claim: *c},
 					fx.now.Until(at), fx.now.Until(then), entryText(fx.entry))
 			}
 		}

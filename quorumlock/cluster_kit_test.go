@@ -262,9 +262,9 @@ func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 	return send(ctx, l, f)
 }
 
-func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
-	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) }
-	if x.HasEnd || x.Value != nil {
+func (l *line) Release(ctx context.Context, ref driver.LeaseRef) error {
+	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), ref) }
+	if ref.HasEnd || ref.Value != nil {
 		f = withEnd(ctx, l, f)
 	}
 	if l.keepIfDelayed("release", func() { _, _ = f() }) {
@@ -274,17 +274,17 @@ func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	return err
 }
 
-func (l *line) RaiseFence(ctx context.Context, x driver.LeaseRef, f uint64) (uint64, error) {
-	return send(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), x, f) })
+func (l *line) RaiseFence(ctx context.Context, ref driver.LeaseRef, fence uint64) (uint64, error) {
+	return send(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), ref, fence) })
 }
 
 func (l *line) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return send(ctx, l, func() (driver.Entry, error) { return l.Driver.Inspect(context.WithoutCancel(ctx), name) })
 }
 
-func (l *line) Break(ctx context.Context, name string, f uint64, d time.Duration, by driver.Owner) error {
+func (l *line) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	_, err := send(ctx, l, func() (struct{}, error) {
-		return struct{}{}, l.Driver.Break(context.WithoutCancel(ctx), name, f, d, by)
+		return struct{}{}, l.Driver.Break(context.WithoutCancel(ctx), name, fence, delay, by)
 	})
 	return err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A crowd is several clients that claim one name over lines with random delays, so that
-// their claims arrive at the nodes in different orders and split the vote.
-type crowd struct {
+// A crowdTest has several clients that claim one name over lines with random delays, so
+// that their claims arrive at the nodes in different orders and split the vote.
+type crowdTest struct {
 	t          *testing.T
 	mu         sync.Mutex
 	holders    int // at the moment
@@ -23,25 +23,25 @@ type crowd struct {
 	lines      [][]*line
 }
 
-func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, []*pawl.Client) {
-	w := &crowd{t: t, servers: newCluster(nodes)}
+func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowdTest, []*pawl.Client) {
+	crowd := &crowdTest{t: t, servers: newCluster(nodes)}
 	var all []*pawl.Client
 	for range clients {
-		d, lines := w.servers.client(t, time.Millisecond)
+		d, lines := crowd.servers.client(t, time.Millisecond)
 		for _, l := range lines {
 			l.jitter.Store(int64(jitter))
 		}
 		c, err := pawl.New(d, &pawl.Options{HandoffWindow: -1})
 		noError(t, err)
-		w.lines = append(w.lines, lines)
+		crowd.lines = append(crowd.lines, lines)
 		all = append(all, c)
 	}
-	return w, all
+	return crowd, all
 }
 
 // takeTurns makes each client hold the name in each round, and returns how long that
 // took.
-func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, work time.Duration) time.Duration {
+func (crowd *crowdTest) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, work time.Duration) time.Duration {
 	began := time.Now()
 	var done sync.WaitGroup
 	for _, c := range all {
@@ -50,12 +50,12 @@ func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, w
 				asked := time.Now()
 				l, err := c.Mutex("jobs").Lock(ctx)
 				if err != nil {
-					w.t.Errorf("Lock: %v", err)
+					crowd.t.Errorf("Lock: %v", err)
 					return
 				}
-				w.work(l, time.Since(asked), work)
+				crowd.work(l, time.Since(asked), work)
 				if err := l.Release(context.WithoutCancel(ctx)); err != nil {
-					w.t.Errorf("Release: %v", err)
+					crowd.t.Errorf("Release: %v", err)
 				}
 			}
 		})
@@ -65,26 +65,26 @@ func (w *crowd) takeTurns(ctx context.Context, all []*pawl.Client, rounds int, w
 }
 
 // work does a turn of a client that holds a lease.
-func (w *crowd) work(l *pawl.Lease, waited, duration time.Duration) {
-	w.mu.Lock()
-	w.holders++
-	w.maxHolders = max(w.maxHolders, w.holders)
-	w.fenceFell = w.fenceFell || l.Fence() <= w.lastFence
-	w.lastFence = max(w.lastFence, l.Fence())
-	w.waits = append(w.waits, waited)
-	w.mu.Unlock()
+func (crowd *crowdTest) work(l *pawl.Lease, waited, duration time.Duration) {
+	crowd.mu.Lock()
+	crowd.holders++
+	crowd.maxHolders = max(crowd.maxHolders, crowd.holders)
+	crowd.fenceFell = crowd.fenceFell || l.Fence() <= crowd.lastFence
+	crowd.lastFence = max(crowd.lastFence, l.Fence())
+	crowd.waits = append(crowd.waits, waited)
+	crowd.mu.Unlock()
 	time.Sleep(duration)
-	w.mu.Lock()
-	w.holders--
-	w.mu.Unlock()
+	crowd.mu.Lock()
+	crowd.holders--
+	crowd.mu.Unlock()
 }
 
-func (w *crowd) close(clients []*pawl.Client) {
+func (crowd *crowdTest) close(clients []*pawl.Client) {
 	for _, c := range clients {
 		if err := c.Close(); err != nil {
-			w.t.Error(err)
+			crowd.t.Error(err)
 		}
 	}
 	time.Sleep(time.Minute) // late requests arrive
-	w.servers.wantNothingKept(w.t, "jobs")
+	crowd.servers.wantNothingKept(crowd.t, "jobs")
 }

@@ -43,7 +43,7 @@ func wantFindings(t *testing.T, d *quorumlock.Driver, want ...string) {
 
 func TestTheDoctorComparesTheNodes(t *testing.T) {
 	refusal := &driver.Error{Backend: "memory", Op: "dial", Hint: "check the password", Permanent: true, Err: errors.New("NOAUTH")}
-	for name, x := range map[string]struct {
+	for name, test := range map[string]struct {
 		nodes   int
 		disturb func(c cluster, lines []*line)
 		want    []string
@@ -74,10 +74,10 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			c := newCluster(x.nodes)
+			c := newCluster(test.nodes)
 			d, lines := c.client(t, 10*time.Millisecond)
-			x.disturb(c, lines)
-			wantFindings(t, d, x.want...)
+			test.disturb(c, lines)
+			wantFindings(t, d, test.want...)
 			time.Sleep(time.Minute)
 			c.wantNothingKept(t, "pawl doctor")
 		})

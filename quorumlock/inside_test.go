@@ -42,9 +42,9 @@ func TestATagIsRemovedAsItWasAdded(t *testing.T) {
 // A node's signal counts only for a grant that is newer than the node's last answer.
 func TestAnOldSignalDoesNotCount(t *testing.T) {
 	grant := driver.Grant{Fence: 7, Fences: 1}
-	for name, x := range map[string]struct {
-		s    nodeState
-		want bool
+	for name, test := range map[string]struct {
+		state nodeState
+		want  bool
 	}{
 		"BeforeTheAnswer":               {nodeState{signaled: grant}, false},
 		"OfAGrantBeforeTheLastAnswer":   {nodeState{answered: true, lastFence: 7, signaled: grant}, false},
@@ -52,7 +52,7 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 		"NotNeededIfTheAnswerWasAGrant": {nodeState{answered: true, grant: grant}, true},
 		"AfterTheGrantWasReleased":      {nodeState{grant: grant, signaled: grant}, false},
 	} {
-		if _, got := x.s.granted(); got != x.want {
+		if _, got := test.state.granted(); got != test.want {
 			t.Errorf("%s: granted is %v", name, got)
 		}
 	}
@@ -61,7 +61,7 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 // The last fence is at least the highest that a majority knows, even if some nodes of
 // that majority have not answered.
 func TestTheLastFenceOfAMajority(t *testing.T) {
-	for _, x := range []struct {
+	for _, test := range []struct {
 		nodes  int
 		fences []uint64
 		want   uint64
@@ -75,9 +75,9 @@ func TestTheLastFenceOfAMajority(t *testing.T) {
 		{5, []uint64{1, 2, 3}, 3},
 		{1, []uint64{4}, 4},
 	} {
-		d := &Driver{nodes: make([]*node, x.nodes), majority: x.nodes/2 + 1}
-		if got := d.majorityFence(x.fences); got != x.want {
-			t.Errorf("of %d nodes %d answered: %d, want %d", x.nodes, x.fences, got, x.want)
+		d := &Driver{nodes: make([]*node, test.nodes), majority: test.nodes/2 + 1}
+		if got := d.majorityFence(test.fences); got != test.want {
+			t.Errorf("of %d nodes %d answered: %d, want %d", test.nodes, test.fences, got, test.want)
 		}
 	}
 }

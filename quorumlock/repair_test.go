@@ -41,7 +41,7 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 				g := mustAcquire(t, one, holder)
 				oneLines[2].down.Store(false)
 				if waits {
-					wantHeld(t, two, rival) // the missed node grants it
+					wantHeld(t, two, rival) // the third node grants it
 				}
 				for range 3 {
 					renewAndRepair(t, one, holder)
@@ -188,8 +188,8 @@ func TestBreakEndsARepairedLease(t *testing.T) {
 	})
 }
 
-// A node has missed a claim, and its repair waits there behind a stray vote. It gets the
-// place of the claim, before later ones, both after an answer and after a signal.
+// The third node has missed a claim. Its repair waits there behind a stray vote, in the
+// claim's place, ahead of later claims, whether an answer or a signal granted the claim.
 func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		inBubble(t, name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 			if answered {
 				mustAcquire(t, two, claim)
 			}
-			wantHeld(t, three, stray) // the missed node grants it
+			wantHeld(t, three, stray) // the third node grants it
 			wantHeld(t, three, later)
 			twoLines[2].down.Store(false)
 			renewAndRepair(t, two, claim)
@@ -221,17 +221,17 @@ func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 				waiters = append(waiters, client)
 			}
 			if !slices.Equal(waiters, []string{"claim", "later"}) {
-				t.Errorf("the waiters on the missed node are %v", waiters)
+				t.Errorf("the waiters on the third node are %v", waiters)
 			}
 		})
 	}
 }
 
 // The clock of the first node is an hour ahead, and determines a lease's fence. The third
-// node grants it later, with a fence from its own clock, which renewals raise. So fences
-// rise although the second node loses its data and the first does not answer.
+// node grants the lease later, with a fence from its own clock, which renewals raise. So
+// fences rise although the second node loses its data and the first does not answer.
 func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
-	for name, x := range map[string]struct {
+	for name, test := range map[string]struct {
 		fences   int  // the length of the range
 		late     bool // the third node grants after the others; otherwise it misses the claim
 		signaled bool // the claim waits, and is granted by a signal
@@ -253,11 +253,11 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			two, twoLines := c.client(t, time.Millisecond)
 			signals := servertest.Listen(t, one)
 			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
-			holder.Fences = x.fences
+			holder.Fences = test.fences
 
 			g := driver.Grant{Fences: 1}
-			oneLines[2].down.Store(!x.late)
-			if x.signaled {
+			oneLines[2].down.Store(!test.late)
+			if test.signaled {
 				mustAcquire(t, two, earlier)
 				wantHeld(t, one, holder)
 				twoLines[2].requestDelay.Store(int64(100 * time.Millisecond))
@@ -273,13 +273,13 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			twoLines[2].requestDelay.Store(0)
 
 			third := c[2].memory.Driver()
-			if x.waits {
+			if test.waits {
 				_, err := third.Acquire(context.Background(), stray)
 				noError(t, err)
 				renewAndRepair(t, one, holder)
 				c[2].forgetClaim(t, stray)
 			}
-			if x.silent {
+			if test.silent {
 				oneLines[2].calls.Store(0)
 				// The renewal and the claim arrive, but not the next request.
 				c[2].afterRequest = func() { oneLines[2].down.Store(oneLines[2].calls.Load() == 2) }

@@ -156,7 +156,7 @@ func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 	const clients, rounds, maxDelay = 12, 10, 20 * time.Millisecond // of each direction
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 		bubble.Test(t, func(t *testing.T) {
-			w, all := newCrowd(t, 3, clients, maxDelay)
+			crowd, all := newCrowd(t, 3, clients, maxDelay)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			var mu sync.Mutex
@@ -184,7 +184,7 @@ func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 			if longest > 10*time.Second {
 				t.Errorf("TTL %v: the longest wait was %v", ttl, longest)
 			}
-			w.close(all)
+			crowd.close(all)
 		})
 	}
 }
