@@ -7,17 +7,17 @@ import (
 
 // When a timer fires, its queue may already be in use for another name.
 func TestALateTimerDoesNotAffectAnotherName(t *testing.T) {
-	p := newTestQueues()
-	h := p.grant("x", nil, 5)
-	p.enter(exclusive("x")).Leave(start)
-	p.Drop("x", h, start)
-	p.wantNoQueues(t)
+	qs := newTestQueues()
+	h := qs.grant("x", nil, 5)
+	qs.enter(exclusive("x")).Leave(start)
+	qs.Drop("x", h, start)
+	qs.wantNoQueues(t)
 	var waiters []*Waiter[*claimant]
 	for i := range 100 { // in every shard
-		p.grant(fmt.Sprint(i), nil, 5)
-		waiters = append(waiters, p.enter(exclusive(fmt.Sprint(i))))
+		qs.grant(fmt.Sprint(i), nil, 5)
+		waiters = append(waiters, qs.enter(exclusive(fmt.Sprint(i))))
 	}
-	p.timers[0].f()
+	qs.timers[0].f()
 	for _, w := range waiters {
 		if isAsking(w) {
 			t.Fatal("a late timer made a waiter ask")

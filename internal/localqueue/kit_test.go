@@ -29,20 +29,20 @@ type hold struct {
 	lost   bool
 }
 
-func (h *hold) Serves(p *claimant) bool { return h.kind == p.kind }
-func (h *hold) Lost() bool              { return h.lost }
+func (h *hold) Serves(claim *claimant) bool { return h.kind == claim.kind }
+func (h *hold) Lost() bool                  { return h.lost }
 
 func (h *hold) Holder() driver.Holder {
 	return driver.Holder{Fence: 1 + uint64(h.passed), Owner: driver.Owner{Client: "own"}}
 }
 
-func (h *hold) Pass(p *claimant) bool {
+func (h *hold) Pass(claim *claimant) bool {
 	if h.left == 0 {
 		return false
 	}
 	h.left--
 	h.passed++
-	p.got = h
+	claim.got = h
 	return true
 }
 
@@ -59,13 +59,13 @@ type timer struct {
 }
 
 func newTestQueues() *testQueues {
-	p := &testQueues{}
-	p.Queues = New[*claimant](start, handoff, func(d time.Duration, f func()) func() bool {
+	qs := &testQueues{}
+	qs.Queues = New[*claimant](start, handoff, func(d time.Duration, f func()) func() bool {
 		t := &timer{in: d, f: f}
-		p.timers = append(p.timers, t)
+		qs.timers = append(qs.timers, t)
 		return func() bool { t.stopped = true; return true }
 	})
-	return p
+	return qs
 }
 
 func exclusive(name string) *driver.Claim {
@@ -79,15 +79,15 @@ func permits(name string, k, n int) *driver.Claim {
 func reader(name string) *driver.Claim { return permits(name, 1, driver.Unlimited) }
 
 // enterClaimant calls Enter for a claimant.
-func (p *testQueues) enterClaimant(c *driver.Claim, cl *claimant, now time.Time) *Waiter[*claimant] {
+func (qs *testQueues) enterClaimant(c *driver.Claim, cl *claimant, now time.Time) *Waiter[*claimant] {
 	w := &Waiter[*claimant]{}
-	p.Enter(w, c, cl, now)
+	qs.Enter(w, c, cl, now)
 	return w
 }
 
 // enter calls Enter for a claimant of the kind that fits the weight.
-func (p *testQueues) enter(c *driver.Claim) *Waiter[*claimant] {
-	return p.enterClaimant(c, &claimant{kind: kindOf(c)}, start)
+func (qs *testQueues) enter(c *driver.Claim) *Waiter[*claimant] {
+	return qs.enterClaimant(c, &claimant{kind: kindOf(c)}, start)
 }
 
 func kindOf(c *driver.Claim) string {
@@ -95,17 +95,17 @@ func kindOf(c *driver.Claim) string {
 }
 
 // grant calls Granted for an exclusive hold that may be passed on `spare` times.
-func (p *testQueues) grant(name string, w *Waiter[*claimant], spare int) *hold {
+func (qs *testQueues) grant(name string, w *Waiter[*claimant], spare int) *hold {
 	h := &hold{kind: "exclusive", left: spare}
-	p.Granted(name, w, h, spare, start)
+	qs.Granted(name, w, h, spare, start)
 	return h
 }
 
 // visits returns the number of waiters that loops have visited.
-func (p *testQueues) visits() int {
+func (qs *testQueues) visits() int {
 	n := 0
-	for i := range p.shard {
-		n += p.shard[i].visits
+	for i := range qs.shard {
+		n += qs.shard[i].visits
 	}
 	return n
 }
@@ -134,9 +134,9 @@ func position(t *testing.T, w *Waiter[*claimant]) int {
 }
 
 // wantNoQueues fails the test if a queue is left.
-func (p *testQueues) wantNoQueues(t *testing.T) {
+func (qs *testQueues) wantNoQueues(t *testing.T) {
 	t.Helper()
-	if n := p.Names(); n > 0 {
+	if n := qs.Names(); n > 0 {
 		t.Errorf("%d queues are left", n)
 	}
 }

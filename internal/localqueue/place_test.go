@@ -9,12 +9,12 @@ import (
 // The tree that counts places must agree with a plain count.
 func TestTheTreeCountsPlacesRight(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	p := newTestQueues()
+	qs := newTestQueues()
 	var waiters []*Waiter[*claimant]
 	for range 20_000 {
 		switch r := random.IntN(100); {
 		case r < 50 || len(waiters) < 2:
-			waiters = append(waiters, p.enter(exclusive("x")))
+			waiters = append(waiters, qs.enter(exclusive("x")))
 		case r < 90:
 			i := random.IntN(len(waiters))
 			if random.IntN(4) == 0 {
@@ -37,5 +37,5 @@ func TestTheTreeCountsPlacesRight(t *testing.T) {
 	for _, w := range waiters {
 		w.Leave(start)
 	}
-	p.wantNoQueues(t)
+	qs.wantNoQueues(t)
 }

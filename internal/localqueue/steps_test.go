@@ -11,27 +11,27 @@ import (
 const waiterCount = 10_000
 
 // wantFewVisits fails the test if loops visited more than a few waiters for each one.
-func (p *testQueues) wantFewVisits(t *testing.T) {
+func (qs *testQueues) wantFewVisits(t *testing.T) {
 	t.Helper()
-	if n := p.visits(); n > 4*waiterCount {
+	if n := qs.visits(); n > 4*waiterCount {
 		t.Errorf("loops visited %d waiters for %d that entered", n, waiterCount)
 	}
-	p.wantNoQueues(t)
+	qs.wantNoQueues(t)
 }
 
-func (p *testQueues) enterAll(c *driver.Claim) []*Waiter[*claimant] {
+func (qs *testQueues) enterAll(c *driver.Claim) []*Waiter[*claimant] {
 	all := make([]*Waiter[*claimant], waiterCount)
 	for i := range all {
-		all[i] = p.enter(c)
+		all[i] = qs.enter(c)
 	}
 	return all
 }
 
 func TestEnteringReadersVisitFewWaiters(t *testing.T) {
-	p := newTestQueues()
-	all := p.enterAll(reader("x"))
+	qs := newTestQueues()
+	all := qs.enterAll(reader("x"))
 	for _, w := range all {
-		if !isAsking(w) || p.CheckTry(reader("x")) != nil {
+		if !isAsking(w) || qs.CheckTry(reader("x")) != nil {
 			t.Fatal("a reader waits for another reader")
 		}
 	}
@@ -39,9 +39,9 @@ func TestEnteringReadersVisitFewWaiters(t *testing.T) {
 		w.RecordHeld(&driver.HeldError{Position: 1}, false)
 	}
 	for _, w := range all {
-		p.Granted("x", w, &hold{}, 0, start)
+		qs.Granted("x", w, &hold{}, 0, start)
 	}
-	p.wantFewVisits(t)
+	qs.wantFewVisits(t)
 }
 
 func TestLeavingWaitersVisitFewWaiters(t *testing.T) {
@@ -54,35 +54,35 @@ func TestLeavingWaitersVisitFewWaiters(t *testing.T) {
 			"mixed":         func(i int) int { return i * 7919 % waiterCount },
 		} {
 			t.Run(kind+" "+orderName, func(t *testing.T) {
-				p := newTestQueues()
-				all := p.enterAll(c)
+				qs := newTestQueues()
+				all := qs.enterAll(c)
 				for i := range all {
 					w := all[order(i)]
 					_ = w.WaitReason()
 					w.Leave(start)
 				}
-				p.wantFewVisits(t)
+				qs.wantFewVisits(t)
 			})
 		}
 	}
 }
 
 func TestHandoffsVisitFewWaiters(t *testing.T) {
-	p := newTestQueues()
-	h := p.grant("x", nil, waiterCount)
-	p.enterAll(exclusive("x"))
-	for p.Pass("x", h, start) {
+	qs := newTestQueues()
+	h := qs.grant("x", nil, waiterCount)
+	qs.enterAll(exclusive("x"))
+	for qs.Pass("x", h, start) {
 	}
 	if h.passed != waiterCount {
 		t.Errorf("%d hand-offs", h.passed)
 	}
-	p.wantFewVisits(t)
+	qs.wantFewVisits(t)
 }
 
 func TestFailingWaitersVisitFewWaiters(t *testing.T) {
-	p := newTestQueues()
-	readers := p.enterAll(reader("x"))
-	writer := p.enter(exclusive("x"))
+	qs := newTestQueues()
+	readers := qs.enterAll(reader("x"))
+	writer := qs.enter(exclusive("x"))
 	for _, w := range readers {
 		w.RecordFailure(start, errNet)
 		w.FailLocalWaiters(time.Second, errNet, start.Add(time.Second))
@@ -91,5 +91,5 @@ func TestFailingWaitersVisitFewWaiters(t *testing.T) {
 	if !errors.Is(writer.Err(), errNet) {
 		t.Error("the writer still waits")
 	}
-	p.wantFewVisits(t)
+	qs.wantFewVisits(t)
 }

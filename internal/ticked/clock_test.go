@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// world simulates, in virtual time, a server with a clock's key and one entry, and
+// A simulation has, in virtual time, a server with a clock's key and one entry, and
 // clients that read the clock.
-type world struct {
+type simulation struct {
 	t *testing.T
 
 	mu      sync.Mutex // protects the fields below; locked except in pauses
@@ -29,82 +29,82 @@ const leaseTTL = 400 * time.Millisecond
 
 // pause sleeps, as a message or a goroutine takes time: mostly short, sometimes very
 // long.
-func (w *world) pause() {
+func (sim *simulation) pause() {
 	longest := 2 * time.Millisecond
-	switch n := w.random.IntN(100); {
+	switch n := sim.random.IntN(100); {
 	case n < 3:
 		longest = 4 * time.Second
 	case n < 20:
 		longest = 600 * time.Millisecond
 	}
-	took := time.Duration(w.random.Int64N(int64(longest)))
-	w.mu.Unlock()
+	took := time.Duration(sim.random.Int64N(int64(longest)))
+	sim.mu.Unlock()
 	time.Sleep(took)
-	w.mu.Lock()
+	sim.mu.Lock()
 }
 
-func (w *world) start(f func()) {
+func (sim *simulation) start(f func()) {
 	go func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
 		f()
 	}()
 }
 
 // write stores a tick, as the server does. Each client receives it after a pause.
-func (w *world) write(t Tick) Tick {
-	t.Rev = w.last.Rev + 1
-	w.last = t
-	for _, c := range w.clients {
-		w.start(func() { w.pause(); c.Learn(t) })
+func (sim *simulation) write(t Tick) Tick {
+	t.Rev = sim.last.Rev + 1
+	sim.last = t
+	for _, c := range sim.clients {
+		sim.start(func() { sim.pause(); c.Learn(t) })
 	}
 	return t
 }
 
 // step acquires the lease if the last one has expired.
-func (w *world) step(c *Clock) {
+func (sim *simulation) step(c *Clock) {
 	window, _ := c.Window(time.Now())
-	seen, ends := w.granted, w.ends
-	w.pause() // until the request is sent
+	seen, ends := sim.granted, sim.ends
+	sim.pause() // until the request is sent
 	t, addTick, ok := c.ForSteps(window.From, window.From, time.Now())
 	if !ok {
 		return
 	}
 	next := c.Next(t, window.From, MaxAdvance)
-	w.pause() // until the request arrives
-	tickIsValid := w.last.Value == t.Value
+	sim.pause() // until the request arrives
+	tickIsValid := sim.last.Value == t.Value
 	if until := Latest(window); !addTick && until > window.From {
-		tickIsValid = w.last.Value > Prefix(t.Instant, t.Room) && w.last.Value < Prefix(until+1, MaxAdvance)
+		tickIsValid = sim.last.Value > Prefix(t.Instant, t.Room) && sim.last.Value < Prefix(until+1, MaxAdvance)
 	}
-	if !tickIsValid || !w.granted.Equal(seen) {
+	if !tickIsValid || !sim.granted.Equal(seen) {
 		return
 	}
 	if addTick {
-		next = w.write(next)
+		next = sim.write(next)
 	}
 	if window.From >= ends {
-		if left := leaseTTL - time.Since(w.granted); left > 0 && w.grants > 0 {
-			w.t.Errorf("granted %v too early", left)
+		if left := leaseTTL - time.Since(sim.granted); left > 0 && sim.grants > 0 {
+			sim.t.Errorf("granted %v too early", left)
 		}
-		w.granted, w.ends = time.Now(), window.To.Add(leaseTTL)
-		w.grants++
+		sim.granted, sim.ends = time.Now(), window.To.Add(leaseTTL)
+		sim.grants++
 	}
-	if w.pause(); addTick {
+	if sim.pause(); addTick {
 		c.Learn(next)
 	}
 }
 
 // writeTick writes a tick, as Run does.
-func (w *world) writeTick(c *Clock) {
+func (sim *simulation) writeTick(c *Clock) {
 	t, _ := c.Current()
 	room := MaxAdvance
-	if w.random.IntN(3) == 0 {
+	if sim.random.IntN(3) == 0 {
 		room = IdleAdvance
 	}
 	next := c.Next(t, t.ReadingAt(time.Now()), room)
-	w.pause()
-	if w.last.Value == t.Value {
-		w.write(next)
+	sim.pause()
+	if sim.last.Value == t.Value {
+		sim.write(next)
 	}
 }
 
@@ -170,36 +170,36 @@ func TestNoLeaseIsGrantedEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		bubble.Test(t, func(t *testing.T) {
-			w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
-			w.last = Tick{Instant: 1_000_000, Room: MaxAdvance, Value: "first", id: "first", Rev: 1}
+			sim := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 1))}
+			sim.last = Tick{Instant: 1_000_000, Room: MaxAdvance, Value: "first", id: "first", Rev: 1}
 			for i := range 4 {
 				c := New()
-				c.Learn(w.last)
+				c.Learn(sim.last)
 				if i == 3 { // it is far away
 					c.RecordRoundTrip(400 * time.Millisecond)
 				}
-				w.clients = append(w.clients, c)
+				sim.clients = append(sim.clients, c)
 			}
-			for i, c := range w.clients {
-				w.start(func() {
+			for i, c := range sim.clients {
+				sim.start(func() {
 					for began := time.Now(); time.Since(began) < time.Minute; {
-						if w.random.IntN(20) == 0 { // another client opens, and reads the clock
+						if sim.random.IntN(20) == 0 { // another client opens, and reads the clock
 							c.Invalidate()
-							c.Learn(w.last)
+							c.Learn(sim.last)
 						}
-						if w.pause(); i%2 == 0 || w.random.IntN(10) > 0 {
-							w.step(c)
+						if sim.pause(); i%2 == 0 || sim.random.IntN(10) > 0 {
+							sim.step(c)
 						} else {
-							w.writeTick(c)
+							sim.writeTick(c)
 						}
 					}
 				})
 			}
 			time.Sleep(2 * time.Minute)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.grants < 3 {
-				t.Errorf("seed %d: %d grants in a minute; want 3", seed, w.grants)
+			sim.mu.Lock()
+			defer sim.mu.Unlock()
+			if sim.grants < 3 {
+				t.Errorf("seed %d: %d grants in a minute; want 3", seed, sim.grants)
 			}
 		})
 	}
