@@ -220,9 +220,9 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 	return w, nil
 }
 
-// problem checks the rules between fields, and returns the first that e breaks, or "".
-// An entry that breaks one could let a client release another's lease, let two clients
-// hold an exclusive name, or let a fence fall.
+// problem checks the rules between fields, and returns the first one that e breaks, or
+// "". An entry that breaks one could let a client release another's lease, let two
+// clients hold an exclusive name, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
@@ -259,8 +259,8 @@ func (e *Entry) problem() string {
 	return ""
 }
 
-// reader reads fields one after the other. It keeps the first error, and after it returns
-// zeros.
+// reader reads fields one after the other. It keeps the first error, and returns zeros
+// after it.
 type reader struct {
 	rest    []byte
 	problem string

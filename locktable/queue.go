@@ -42,8 +42,8 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 // arrival returns the time of arrival of a claim that joins the queue now, and its
 // position there. Without a ticket the claim arrives now, behind all others. With a
 // ticket, it counts as having arrived at the ticket's time, but no more than MaxLead ago.
-// The time of arrival is never less than that of the waiter ahead, so that no claim
-// passes others after the clock ran back.
+// No claim arrives earlier than the waiter ahead of it, so that no claim passes others
+// after the clock ran back.
 func (e *Entry) arrival(now Instant, c *driver.Claim) (arrived Instant, position int) {
 	ticket := c.Ticket
 	if !c.Queue {

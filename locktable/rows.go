@@ -65,8 +65,8 @@ type bounds struct{ long, short int }
 // stored is the entry without the waiters in rows, or empty if there is no entry.
 //
 // WithRows stores the changes in the rows, and returns the entry without those waiters.
-// The caller stores the entry if it is Changed and its stored form differs: it may be
-// equal, because renewing a place in a row changes only the row. QueueChanges are all
+// The caller stores the entry if it is Changed and its stored form differs. The form may
+// be equal, because renewing a place in a row changes only the row. QueueChanges are all
 // changes that the step made to the queue, in rows or not, except expired places.
 func WithRows(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry) error) (*Entry, QueueChanges, error) {
 	return rowBounds.withRows(rows, s, stored, now, f)
@@ -143,7 +143,7 @@ func runWithWaiters(rows Rows, s Step, e *Entry, stored []byte, overflow Overflo
 
 // expire removes the waiters whose places have expired.
 func expire(rows Rows, name string, overflow Overflow, now Instant) (rest Overflow, expired bool, err error) {
-	if overflow.FirstExpiry > now && now >= overflow.Last { // if the clock ran back, Last matters, so read it again
+	if overflow.FirstExpiry > now && now >= overflow.Last { // if the clock ran back, arrivals depend on the exact Last
 		return overflow, false, nil
 	}
 	left, next, last, err := rows.Expire(name, now)

@@ -19,9 +19,9 @@ import (
 // A Table stores entries by name, and runs a function on one entry atomically. A backend
 // needs only rows of names and bytes, with transactions or compare-and-swap.
 type Table interface {
-	// Update runs f on the entry of each step's name, each in an atomic step of its own
-	// (one transaction for all is fine) and at the backend's time. f gets the index of
-	// the step, the entry as stored (new if there is none) and the time. f sets e.Changed
+	// Update runs f for each step, on the entry of the step's name and in an atomic step
+	// of its own (one transaction for all steps is fine). f gets the index of the step,
+	// the entry as stored (new if there is none) and the backend's time. f sets e.Changed
 	// and e.Signals: Update stores a changed entry before it returns, and then sends its
 	// signals. If a step must be repeated, Update runs f again on the entry as it is then
 	// stored. A name may occur more than once.
@@ -60,7 +60,7 @@ type Watchable interface {
 // rest.
 type Step struct {
 	Name   string
-	Token  driver.Token // the claim whose place in the queue the step concerns; zero if it concerns no place
+	Token  driver.Token // the claim, if the step concerns its place in the queue; otherwise zero
 	Place  bool         // the step needs the position of Token's place, or of the place that Token would take
 	Ticket uint64       // with Place, the ticket of the claim, see driver.Claim
 	HasEnd bool         // the step has an end, see Table.Update
@@ -312,7 +312,7 @@ func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Ste
 		return driver.ErrClosed
 	}
 	hasEnd := slices.ContainsFunc(steps, func(s Step) bool { return s.HasEnd })
-	if !hasEnd && ctx.Err() != nil { // with HasEnd the table checks ctx, at the right time
+	if !hasEnd && ctx.Err() != nil { // with HasEnd the table checks ctx, inside the step
 		return ctx.Err()
 	}
 	err := d.table.Update(ctx, steps, f)
@@ -329,9 +329,8 @@ func (d *Driver) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wrapErr adds the operation and the name to an error of the table. An error that is the
-// end of the caller's ctx stays as it is, unless the table has wrapped it in a
-// [*driver.Error].
+// wrapErr adds the operation and the name to an error of the table. An error of the
+// caller's ctx stays as it is, unless the table has wrapped it in a [*driver.Error].
 func (d *Driver) wrapErr(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed

@@ -168,7 +168,7 @@ func (d *quorum) adjustFenceLead(sent time.Time, votes grantVotes) {
 	}
 	lead := d.fenceLead.Load()
 	if low == high {
-		if succeeded(votes) >= d.majority { // fewer nodes show too little of the clocks
+		if succeeded(votes) >= d.majority { // fewer grants say too little about the clocks
 			d.fenceLead.CompareAndSwap(lead, lead-lead/256)
 		}
 		return

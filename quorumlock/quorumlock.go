@@ -125,7 +125,7 @@ func New(drivers []driver.Driver, o *Options) (driver.Driver, error) {
 }
 
 // minQuorumTTL is the shortest TTL that leaves time for the round trips of a grant: one
-// for the votes, and those for the fence, the permits and the value (conclude.go).
+// for the votes, and others for the fence, the permits and the value (conclude.go).
 const minQuorumTTL = 200 * time.Millisecond
 
 // Properties implements driver.Driver.

@@ -25,8 +25,8 @@ const (
 )
 
 // lockTimeout is the time for which the steps of a batch wait for names that other steps
-// of this client have locked. Such a step may wait for a row or for the server, and the
-// answers of the whole batch would wait with it.
+// of this client have locked. Those steps may wait for a row or for the server, and the
+// answers of the whole batch would wait with them.
 const lockTimeout = time.Second
 
 // errNameBusy is the error of a step of a batch that gave up waiting for its name.

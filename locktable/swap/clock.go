@@ -63,9 +63,9 @@ func (c *Clock) width() time.Duration {
 // MaxWindow returns the greatest width of a window: a lease may last longer by that.
 func (c *Clock) MaxWindow() time.Duration { return maxWindow + 2*c.Tick }
 
-// Ask returns Window, and first calls ask if the client has to ask the server. ask sends
-// the request, and calls Learn with the answer. Ask calls ask again if a concurrent swap
-// finds out that the known time is wrong.
+// Ask returns the result of Window. If the client has to ask the server, Ask first calls
+// ask, which sends the request, and calls Learn with the answer. Ask calls ask again if a
+// concurrent swap finds out that the known time is wrong.
 func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
 	for {
 		if w, ok := c.Window(time.Now()); ok {

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// nameLocks are locks within the process: one goroutine at a time runs a single step on a
-// name, because only one of several concurrent swaps on a name can succeed, and a
-// Gatherer sends only one in a request. A batch of steps does not lock, and does not
-// gather. Goroutines get the lock of a name in the order of their calls, those with ahead
-// first. The zero value is ready.
+// nameLocks let one goroutine of the process at a time run a single step on a name. Only
+// one of several concurrent swaps on a name can succeed, and a Gatherer sends only one in
+// a request. A batch of steps does not lock, and does not gather. Goroutines get the lock
+// of a name in the order of their calls, those with ahead first. The zero value is ready.
 type nameLocks struct {
 	mu     sync.Mutex
 	queues map[string][]nameWaiter // for each name that is locked

@@ -102,8 +102,8 @@ func (t *Table) step(ctx, lockCtx context.Context, s locktable.Step, f func(e *l
 	return r.refused, err
 }
 
-// pause waits after a step has failed several times. After late steps the pause grows,
-// because the server may be busy.
+// pause waits after a step has failed several times. The pause grows if the store's clock
+// was not within the window, because the server may be busy.
 func (r *result) pause(ctx context.Context, failures int) error {
 	d := r.took / 2
 	if r.outcome == outcomeOutsideWindow {
@@ -227,9 +227,8 @@ func (c *computation) run(s locktable.Step, delayed bool, f func(e *locktable.En
 }
 
 // mustWrite reports whether a step must write, so that an earlier request that was given
-// up can no longer take effect, see DelayedWriter. A release must write because of an
-// earlier claim. A claim that is already granted or queued must write because of an
-// earlier release.
+// up can no longer take effect, see DelayedWriter. A release makes an earlier claim fail.
+// A claim that is already granted or queued makes an earlier release fail.
 func mustWrite(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
@@ -254,8 +253,8 @@ func (t *Table) swapOf(c *computation) Swap {
 	return s
 }
 
-// swap makes one swap, in one request with those of other goroutines if the store is a
-// Gatherer.
+// swap makes one swap. If the store is a Gatherer, the request may also have swaps of
+// other goroutines.
 func (t *Table) swap(ctx context.Context, s Swap) (r Swapped, err error) {
 	if t.queue != nil {
 		r, err = t.queue.swap(ctx, s)

@@ -42,9 +42,9 @@ func aheadOfLeaver(s locktable.Step, e *locktable.Entry, now locktable.Instant) 
 // swap on a name can succeed per round trip; concurrent swaps fail. Renewals and releases
 // are urgent, so they retry at once. Renewing a place is not urgent. So a claim that has
 // a place pauses after its swap has failed, and when the swaps of a holder seem to fail.
-// A waiter that gives up its place pauses after a failed swap, unless it is the next: the
-// name might be granted to it meanwhile. A lock that many readers wait for may be granted
-// to another leaver, too, which then holds it until its pause is over.
+// A waiter that gives up its place pauses after a failed swap, unless it is the head: the
+// name might be granted to it meanwhile. If many readers wait, the name may be granted to
+// another leaver, too, which then holds it until its pause is over.
 type stepBack struct {
 	pauses      int           // the number of the claim's pauses
 	failedSwaps int           // the number of the claim's failed swaps
@@ -63,9 +63,9 @@ type stepBack struct {
 const maxPausesForHolder = 3
 
 // yieldsToHolder reports whether the claim should pause because a holder is late with its
-// renewal. A holder renews after a third of its TTL, so it is late when less than half is
-// left. yieldsToHolder compares with half of the claim's own QueueTTL. If the holder is
-// dead, the claim loses a few round trips.
+// renewal: its lease has less than half of the time left that the claim's own place has.
+// A live holder renews after a third of its TTL. If the holder is dead, the claim loses a
+// few round trips.
 func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now locktable.Instant) bool {
 	half := now + (own.Expires-now)/2
 	return b.pauses-b.failedSwaps < maxPausesForHolder && slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool {
