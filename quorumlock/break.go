@@ -70,8 +70,8 @@ func (d *quorum) Break(ctx context.Context, name string, fence uint64, delay tim
 }
 
 // claimWithFence finds the claim with this fence, and returns its fence on each node, or
-// nil if no majority can have the claim. sure is false if it depends on the silent nodes
-// whether the claim with this fence still holds, or the next one does.
+// nil if no majority can have the claim. sure is false if the silent nodes decide whether
+// the claim with this fence still holds, or the next one does.
 func (d *quorum) claimWithFence(entries []vote[driver.Entry], fence uint64) (_ map[int]uint64, sure bool) {
 	silent := len(entries) - succeeded(entries)
 	sure = true

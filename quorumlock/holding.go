@@ -85,7 +85,7 @@ func (hs *holdings) clearSureUntil(token driver.Token, name string) {
 // recordAnswer records whether a node has a lease. It reports whether there is nothing to
 // repair. A node that lacked the lease may have it with a lower fence now.
 func (hs *holdings) recordAnswer(l driver.LeaseRef, node int, has bool) (complete bool) {
-	complete = true // without a holding
+	complete = true // if there is no holding
 	hs.update(l.Token, l.Name, func(h *holding) {
 		if !has || slices.Contains(h.lackingNodes, node) {
 			h.lackingNodes, h.confirmedNodes = without(h.lackingNodes, node), without(h.confirmedNodes, node)

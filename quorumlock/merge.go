@@ -17,11 +17,11 @@ func nthSmallest[T interface{ ~int | ~int64 | ~uint64 }](n int, numbers []T) T {
 // majorityFence returns the fence that a majority of the nodes has, or otherwise the
 // highest fence, or 0.
 //
-// Of the last fences of some nodes, it is the last granted fence. A majority has each
-// fence that a client got. So if a majority agrees on a fence, it is no lower than any
-// client's fence. Otherwise the highest answer is no lower either, if every majority
-// includes a node that answered. But it may be a fence that no client got. Then a waiter
-// may ignore a valid signal as outdated, and sends one more request.
+// A majority has each fence that a client got. So if fences are the last fences of some
+// nodes, and a majority agrees on one, it is no lower than any client's fence. Otherwise
+// the highest one is no lower if every majority includes a node that answered. But it may
+// be a fence that no client got. Then a waiter may ignore a valid signal as outdated, and
+// sends one more request.
 func (d *quorum) majorityFence(fences []uint64) uint64 {
 	slices.Sort(fences)
 	for i := range len(fences) - d.majority + 1 {
@@ -165,7 +165,7 @@ func (d *quorum) refusal(c driver.Claim, votes grantVotes, retryAfter time.Durat
 	if retryAfter > 0 { // some nodes have granted our claim, so no claim is ahead of it on all nodes
 		out.RetryAfter, out.Position = retryAfter, 1
 	}
-	most := 0 // the number of nodes with out.Holder: of the holders on most nodes, the one that ends first
+	most := 0 // the number of nodes with out.Holder; of holders on as many nodes, the first to end counts
 	for _, s := range groupByClaim(entries) {
 		h := d.mergeHolder(s, succeeded(entries))
 		if n := len(s.holders); n > most || n == most && h.ExpiresIn < out.Holder.ExpiresIn {

@@ -172,8 +172,8 @@ func (p *pendingReleases) cancelLocked(rel *pendingRelease) {
 }
 
 // send makes one attempt at a release, for the Returner of its node. It waits for the
-// token's other requests to that node, but no longer than for an answer, because it has
-// one of the Returner's places.
+// token's other requests to that node, but no longer than for an answer, because it is
+// one of the few requests that the Returner may have under way.
 func (p *pendingReleases) send(_ context.Context, r *dueRelease, sent time.Time) (returner.Outcome, error) {
 	rel, d := r.Claim, p.d
 	if d.beginOperation(d.requestsCtx) != nil {

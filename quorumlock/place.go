@@ -18,7 +18,7 @@ type place struct {
 
 	mu                sync.Mutex // protects the fields below
 	claim             driver.Claim
-	turnEnd           chan struct{} // nil, or closed at the end of the attempt or of the agreement after signals
+	turnEnd           chan struct{} // closed at the end of the present turn; nil without one
 	closed            bool          // removed from places, because the claim was granted or given up
 	touchedAt         time.Time
 	queuedAt          time.Time   // the start of the last attempt that queued
@@ -29,7 +29,7 @@ type place struct {
 	waitsForLastNodes bool        // the wait is for the last few nodes, not for a majority
 	signalledFence    uint64      // the highest fence in a signal that the claim was granted
 	majorityClaim     string      // the digest of the other claim with a majority, in the last split vote
-	majoritySince     time.Time   // the first split vote with majorityClaim
+	majoritySince     time.Time   // the time of the first split vote with majorityClaim
 	majoritySeen      int         // the number of split votes with majorityClaim
 }
 
@@ -179,7 +179,7 @@ func (p *place) ticket(i int, newTicket uint64) uint64 {
 }
 
 // recordMajorityClaim records the digest of the other claim that has a majority, or "" if
-// there is none. It returns for how long, and how often, it was recorded before.
+// there is none. age is the time since its first record, before the number of records.
 func (p *place) recordMajorityClaim(digest string) (age time.Duration, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ type CheckedLease struct {
 
 // LeasesOf checks the arguments of a lease check before it sends a request. It refuses a
 // nil ctx, a nil transaction, an empty list, a nil lease, and a lease that has ended
-// according to its client. foreign gets the backend that granted a lease. If that is
-// another backend than the checked one, foreign returns the Problem and the Allowed of an
+// according to its client. LeasesOf passes the backend that granted a lease to foreign.
+// If that is not the checked backend, foreign returns the Problem and the Allowed of an
 // InvalidError, and otherwise "".
 func LeasesOf(ctx context.Context, tx any, given []driver.Lease, foreign func(backend string) (problem, allowed string)) (Leases, error) {
 	if IsNil(tx) {

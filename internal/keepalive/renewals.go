@@ -203,8 +203,8 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 	}
 }
 
-// Due queues the leases that have to be renewed now, returns those whose term is over,
-// and the time until its next call. After the machine slept, it checks all leases,
+// Due queues the leases that have to be renewed now. It returns the leases whose term is
+// over, and the time until its next call. After the machine slept, it checks all leases,
 // because the clock of the heap stood still meanwhile.
 func (r *Renewals[L]) Due(now clock.Reading) (ended []L, next time.Duration) {
 	r.mu.Lock()

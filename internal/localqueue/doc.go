@@ -19,8 +19,8 @@
 // other claim, so another process waits no longer than the hand-off window and one lease.
 //
 // A process that had to wait for other processes passes the hold only to as many waiters
-// as it had at the grant; later ones wait for its next turn. If no other process is known
-// to wait, the hold may be passed to all waiters, again and again.
+// as it had at the grant; later waiters wait for its next grant. If no other process is
+// known to wait, the hold may be passed to all waiters, again and again.
 //
 // The cost of an operation does not depend on the length of the queue, with two
 // exceptions: finding a waiter's position costs its logarithm on average, and

@@ -18,13 +18,13 @@ type queue[W any] struct {
 	firstLocal  *Waiter[W] // the first waiter whose turn has not come
 	length      int
 	weight      int64 // the weight of all waiters ahead of firstLocal; the sum may exceed an int
-	askers      int   // how many waiters may ask, and were not answered "held"
-	queued      int   // how many waiters were answered "held"
-	maxAsking   int   // how many waiters may ask at once; 0 means no limit
+	askers      int   // the number of waiters in the state asking
+	queued      int   // the number of waiters in the state queued
+	maxAsking   int   // the largest number of waiters that may ask at once; 0 means no limit
 	ranks       ranks // the ranks of all waiters; nil until one is needed
 
 	lastHeld    *driver.HeldError // the last answer about the holder of the name
-	othersAhead int               // how many claims of other processes were ahead of the waiter that got lastHeld
+	othersAhead int               // the number of claims of other processes ahead of the waiter that got lastHeld
 	hasRivals   bool              // other processes held the name, or were ahead, at the last answer "held"
 
 	// failingSince is the time since which all requests have failed, and failure is the
@@ -102,7 +102,8 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	w.queue, w.prev, w.next, w.state = nil, nil, nil, became
 }
 
-// advance lets each waiter whose turn has come ask the backend. Each change calls it.
+// advance lets each waiter whose turn has come ask the backend. Each change of the queue
+// calls it.
 func (q *queue[W]) advance(now time.Time) {
 	for w := q.firstLocal; w != nil; w = q.firstLocal {
 		q.shard.visits++

@@ -6,7 +6,8 @@
 //
 // The store passes each tick that it receives to [Clock.Learn]. A step gets its window
 // from [Clock.Window], and takes effect under the tick of [Clock.ForSteps]: the request
-// compares the key, and writes another tick if it has to. [Clock.Run] writes all others.
+// compares the key, and writes another tick if it has to. [Clock.Run] writes all other
+// ticks.
 package ticked
 
 import (
@@ -55,7 +56,7 @@ const (
 	PeerTimeout = 150 * time.Millisecond
 
 	// idleTickInterval is the time between two ticks while no client uses the clock.
-	// longIdleTickInterval replaces it once no request from before can be under way.
+	// longIdleTickInterval replaces it once no earlier request can be under way.
 	idleTickInterval     = time.Second
 	longIdleTickInterval = 10 * time.Second
 
@@ -265,7 +266,7 @@ func (c *Clock) Idle() (next <-chan struct{}, ok bool) {
 }
 
 // RaiseAge records that the tick with the revision rev is at least as old as age. A
-// second call for the same timer has no effect.
+// later call with the same age has no effect.
 func (c *Clock) RaiseAge(rev int64, age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
