@@ -103,7 +103,7 @@ func (p *place) outcomeLocked() (shouldRetry bool, granted grantVotes) {
 }
 
 // hasWaitedLocked reports whether the place has waited for other nodes' signals for this
-// time. If it does not wait yet, hasWaitedLocked begins the wait, after which
+// time. If the place does not wait yet, hasWaitedLocked begins the wait, after which
 // checkSignals is called again.
 func (p *place) hasWaitedLocked(forLastNodes bool, wait time.Duration) bool {
 	if p.waitsSince.IsZero() || p.waitsForLastNodes != forLastNodes {

@@ -54,7 +54,7 @@ func JitterDown(d time.Duration) time.Duration { return d - Random(d/2) }
 // Jitter returns a half to one and a half of d.
 func Jitter(d time.Duration) time.Duration { return d/2 + Random(d) }
 
-// JitterUp returns d, or up to as much again: never less than d.
+// JitterUp returns d, or up to twice as much: never less than d.
 func JitterUp(d time.Duration) time.Duration { return d + Random(d) }
 
 // seeded is the source of random numbers after a call of Seed; otherwise nil.

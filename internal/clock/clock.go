@@ -21,8 +21,8 @@ func (r Reading) Since(earlier Reading) time.Duration {
 
 // Clock makes readings. It reads the boot clock only when the wall clock and the
 // monotonic clock have drifted apart since the last time, because only then can the
-// machine have slept. So a reading is usually one time.Now. If they differ because an
-// operator set the wall clock, the boot clock shows no sleep.
+// machine have slept. So a reading is usually one time.Now. If an operator has set the
+// wall clock, the boot clock shows no sleep.
 //
 // Each client makes a Clock, so that a client inside testing/synctest sees only virtual
 // time.

@@ -25,7 +25,7 @@ type Inboxes[H any] struct {
 
 type shard[H any] struct {
 	mu     sync.Mutex                 // protects the map, and each inbox in it
-	claims map[driver.Token]*Inbox[H] // the inbox that was added last, see Inbox.next
+	claims map[driver.Token]*Inbox[H] // for each token, the inbox that was added last, see Inbox.next
 }
 
 // An Inbox receives the signals of one claim. Until the grant it keeps the most useful

@@ -37,8 +37,8 @@ func (t Term) Left(now clock.Reading) time.Duration { return t.length - t.Since(
 // outlasts the term by the margin.
 func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
-// Fresh reports whether enough of the term is left, a quarter, to begin work or to pass
-// the lease on. With less, the client sends another request first.
+// Fresh reports whether more than a quarter of the term is left: enough to begin work or
+// to pass the lease on. With less, the client sends another request first.
 func (t Term) Fresh(now clock.Reading) bool { return t.length > 0 && t.Left(now) > t.length/4 }
 
 // Renewed returns the term after a renewal that was sent at sent. A renewal never
