@@ -54,7 +54,7 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 
 // When all nodes agree, an acquire sends one request to each node, and so does a release.
 // Each takes no longer than the slowest node.
-func TestOneRoundTripWhenAllAgree(t *testing.T) {
+func TestAGrantTakesOneRoundTripIfAllNodesAgree(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
 			c := newCluster(n)
@@ -360,7 +360,7 @@ func TestHalfOfTheNodesSufficeToReportALoss(t *testing.T) {
 
 // Break takes the fence that Inspect shows, although a node has another fence for the
 // lease.
-func TestBreakByTheFenceThatIsShown(t *testing.T) {
+func TestBreakAcceptsTheFenceThatInspectShows(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c[0].skew = time.Hour // it grants a different fence

@@ -70,7 +70,7 @@ func TestShortLeasesShareNeitherBatchesNorLimitsWithLongOnes(t *testing.T) {
 	}
 }
 
-func TestAnAnswerMakesRoom(t *testing.T) {
+func TestAnAnswerMakesRoomForAnotherBatch(t *testing.T) {
 	d := &keepalive.Dispatch[int]{}
 	addNormal(d, 0, 2000)
 	_, sent, _ := takeAll(d, start)

@@ -43,7 +43,7 @@ func TestARenewalIsDueAThirdOfTheTTLAfterTheLastRequest(t *testing.T) {
 	}
 }
 
-func TestRetriesGrowAndStayBelowTheTerm(t *testing.T) {
+func TestRetryPausesStayFarBelowTheTerm(t *testing.T) {
 	for _, ttl := range []time.Duration{10 * time.Millisecond, time.Second, 30 * time.Second} {
 		for n := range 100 {
 			if d := keepalive.RetryIn(n, ttl); d <= 0 || d > max(ttl/20, 2*time.Millisecond) {

@@ -130,7 +130,7 @@ func TestSlowAnswersDoNotDelayOtherSwaps(t *testing.T) {
 
 // A caller that gives up returns at once. If its swap was not sent yet, it is dropped.
 // Otherwise the request goes on for its other callers, and ends when all have given up.
-func TestACallerOfASharedRequestGivesUp(t *testing.T) {
+func TestACallerThatGivesUpDoesNotEndASharedRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		q, r := newTestQueue(time.Second, 60)
 		staying, leaveAll := context.WithCancel(t.Context())

@@ -298,7 +298,7 @@ func (gatheringClient) DelaysWrites()           {}
 func (gatheringClient) Fit(all []swap.Swap) int { return min(len(all), 3) }
 
 // A full entry does not hinder the holders and waiters of its name.
-func TestAnEntryThatIsFull(t *testing.T) {
+func TestAFullEntryHindersNoHolderOrWaiter(t *testing.T) {
 	v := newValues(time.Now, time.Second)
 	v.maxSize = 100_000
 	drivertest.Full(t, "several names", v.open(), v.open())
