@@ -51,13 +51,13 @@ func TestALateStepChangesNothing(t *testing.T) {
 		t.Errorf("the release returns %v", err)
 	}
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
-		t.Errorf("%d leases after that, %v", len(e.Holders), err)
+		t.Errorf("after the late release there are %d leases, %v; want 1", len(e.Holders), err)
 	}
 	ctx, cancel = table.ctxEndingInNextStep(t)
 	defer cancel()
 	l.HasEnd = false
 	_ = d.Release(ctx, l)
 	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
-		t.Errorf("after a release without an end %d leases, %v", len(e.Holders), err)
+		t.Errorf("after a release without an end there are %d leases, %v; want none", len(e.Holders), err)
 	}
 }

@@ -86,7 +86,7 @@ func TestAllWaitersInRowsThatFitAreGranted(t *testing.T) {
 	must(r.do(now+1, op{kind: "release", claim: *mutex("holder")}))(t)
 	e, err := locktable.Decode(r.stored)
 	if err != nil || len(e.Holders) != 300 || len(r.queue) != 0 || e.Overflow.Len != 0 {
-		t.Fatalf("%d holders, %d waiters, %v", len(e.Holders), len(r.queue), err)
+		t.Fatalf("%d holders, %d waiters, %v; want 300 holders and no waiter", len(e.Holders), len(r.queue), err)
 	}
 	if r.tries > 7 {
 		t.Errorf("the step took %d tries", r.tries)
@@ -149,7 +149,7 @@ func TestLeftoverRowsOfADeletedNameAreDropped(t *testing.T) {
 		must(r.do(now+1, op{kind: "acquire", claim: *mutex(who)}))(t)
 	}
 	if len(r.queue) != 1 || r.queue[0].Token != tokenOf("b") {
-		t.Fatalf("%d waiters, the first is %s", len(r.queue), tokenName(r.queue[0].Token))
+		t.Fatalf("%d waiters, the first is %s; want only b", len(r.queue), tokenName(r.queue[0].Token))
 	}
 	r.storedWithWaiters(t)
 }

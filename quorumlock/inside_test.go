@@ -92,7 +92,7 @@ func TestNewRefusesInvalidNodes(t *testing.T) {
 		"NoneOfTheseRaise": {struct{ driver.Driver }{one}, struct{ driver.Driver }{memlock.New(nil)}},
 	} {
 		if _, err := New(nodes, nil); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: New returned no error", name)
 		}
 	}
 	d, err := New([]driver.Driver{struct{ driver.Driver }{one}}, nil)

@@ -89,7 +89,7 @@ func TestALeaseSurvivesTheRestartOfAllNodes(t *testing.T) {
 			}
 			e, err := one.Inspect(t.Context(), "jobs")
 			if err != nil || len(e.Holders) != 1 {
-				t.Fatalf("%+v, %v", e, err)
+				t.Fatalf("Inspect: %+v, %v; want one holder", e, err)
 			}
 			mustRelease(t, one, holder)
 			if next := mustAcquire(t, two, rival); next.Fence <= g.Fence {

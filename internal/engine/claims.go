@@ -75,16 +75,16 @@ func (c *Claims) recordWaiting(claim *driver.Claim, held *driver.HeldError, sent
 	now := time.Now()
 	c.sweepIfDue(now)
 	delete(c.holding, claim.Token)
-	x := c.waiting[claim.Token]
-	isNew := x == nil
+	known := c.waiting[claim.Token]
+	isNew := known == nil
 	if isNew {
-		x = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, changedAt: now}
-		c.waiting[claim.Token] = x
+		known = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, changedAt: now}
+		c.waiting[claim.Token] = known
 	}
-	sooner := isNew || held.Position-1 < x.ahead
-	x.Until, x.answeredAt, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
+	sooner := isNew || held.Position-1 < known.ahead
+	known.Until, known.answeredAt, known.ahead, known.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(known.Queue, held.Position)
 	if sooner {
-		c.schedule.add(x)
+		c.schedule.add(known)
 		c.wakePoller()
 	}
 }
@@ -127,9 +127,9 @@ func (c *Claims) Drop(t driver.Token) {
 func (c *Claims) Signaled(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x := c.find(s.Token); x != nil && s.Kind == driver.SignalGranted {
-		c.markSignaled(x, true)
-		x.answeredAt = time.Now()
+	if claim := c.find(s.Token); claim != nil && s.Kind == driver.SignalGranted {
+		c.markSignaled(claim, true)
+		claim.answeredAt = time.Now()
 	}
 }
 
@@ -140,8 +140,8 @@ func (c *Claims) Compare(claims []Claim, e *locktable.Entry, asked time.Time) (s
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range claims {
-		if x := c.find(one.Token); x != nil && !x.answeredAt.After(asked) {
-			if s, isSignal := c.compare(x, e, asked); isSignal {
+		if claim := c.find(one.Token); claim != nil && !claim.answeredAt.After(asked) {
+			if s, isSignal := c.compare(claim, e, asked); isSignal {
 				signals = append(signals, s)
 			}
 		}
@@ -149,26 +149,26 @@ func (c *Claims) Compare(claims []Claim, e *locktable.Entry, asked time.Time) (s
 	return signals
 }
 
-func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, isSignal bool) {
-	changed := x.Fence != e.Fence
+func (c *Claims) compare(claim *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, isSignal bool) {
+	changed := claim.Fence != e.Fence
 	if changed {
-		x.Fence, x.changedAt = e.Fence, asked
+		claim.Fence, claim.changedAt = e.Fence, asked
 	}
-	x.Queue = len(e.Queue)
-	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == x.Token })
-	grant := slices.IndexFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == x.Token })
-	switch s.Token = x.Token; {
-	case x.held:
+	claim.Queue = len(e.Queue)
+	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == claim.Token })
+	grant := slices.IndexFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == claim.Token })
+	switch s.Token = claim.Token; {
+	case claim.held:
 		s.Kind = driver.SignalLost
 		return s, grant < 0
 	case place >= 0:
 		s.Kind = driver.SignalRetry
-		changed = changed || place < x.ahead
-		if x.ahead = place; changed && c.waiting[x.Token] == x {
-			c.schedule.add(x)
+		changed = changed || place < claim.ahead
+		if claim.ahead = place; changed && c.waiting[claim.Token] == claim {
+			c.schedule.add(claim)
 		}
-		if at := e.OpensAt(); place == 0 && at != 0 && at != x.opensAt {
-			x.opensAt, isSignal = at, true
+		if at := e.OpensAt(); place == 0 && at != 0 && at != claim.opensAt {
+			claim.opensAt, isSignal = at, true
 		}
 		return s, isSignal
 	case grant >= 0:
@@ -176,16 +176,16 @@ func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s drive
 	default:
 		s.Kind = driver.SignalRetry // the claim has lost its place, or its place is not stored in the entry
 	}
-	c.markSignaled(x, grant >= 0)
+	c.markSignaled(claim, grant >= 0)
 	return s, true
 }
 
 // markSignaled moves a claim from waiting to holding, because its client gets a signal:
 // the claim was granted, or must ask again. From then on, a Poller polls only for its
 // loss.
-func (c *Claims) markSignaled(x *Claim, granted bool) {
-	delete(c.waiting, x.Token)
-	c.holding[x.Token], x.held = x, granted
+func (c *Claims) markSignaled(claim *Claim, granted bool) {
+	delete(c.waiting, claim.Token)
+	c.holding[claim.Token], claim.held = claim, granted
 }
 
 // All returns the claims that wait or hold at that time.
@@ -230,32 +230,32 @@ func (c *Claims) Waiting(now time.Time) []Claim {
 // ByName returns the names of the claims, and the claims of each name.
 func ByName(claims []Claim) (names []string, byName map[string][]Claim) {
 	byName = map[string][]Claim{}
-	for _, x := range claims {
-		if byName[x.Name] == nil {
-			names = append(names, x.Name)
+	for _, claim := range claims {
+		if byName[claim.Name] == nil {
+			names = append(names, claim.Name)
 		}
-		byName[x.Name] = append(byName[x.Name], x)
+		byName[claim.Name] = append(byName[claim.Name], claim)
 	}
 	return names, byName
 }
 
 func (c *Claims) find(t driver.Token) *Claim {
-	if x := c.waiting[t]; x != nil {
-		return x
+	if claim := c.waiting[t]; claim != nil {
+		return claim
 	}
 	return c.holding[t]
 }
 
 func cloneAll(claims map[driver.Token]*Claim) (all []Claim) {
-	for _, x := range claims {
-		all = append(all, *x)
+	for _, claim := range claims {
+		all = append(all, *claim)
 	}
 	return all
 }
 
 func (c *Claims) sweep(now time.Time) {
 	c.sweptAt = now
-	expired := func(_ driver.Token, x *Claim) bool { return !x.Until.After(now) }
+	expired := func(_ driver.Token, claim *Claim) bool { return !claim.Until.After(now) }
 	maps.DeleteFunc(c.waiting, expired)
 	maps.DeleteFunc(c.holding, expired)
 }

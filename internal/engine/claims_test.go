@@ -93,7 +93,7 @@ func TestClaimsDropsAClaimThatEnded(t *testing.T) {
 				c.Acquired(claim, time.Now(), answer)
 				c.Acquired(claim, time.Now(), errors.New("no answer"))
 				if all := c.All(time.Now()); len(all) != 1 || all[0].Token != claim.Token || all[0].Name != "job" {
-					t.Errorf("%+v", all)
+					t.Errorf("All returns %+v; want the claim", all)
 				}
 				if end(c); c.Any(time.Now()) {
 					t.Errorf("%s: the claim is still in Claims", what)

@@ -21,23 +21,23 @@ type pollSchedule struct {
 func (d *pollSchedule) next(waiting map[driver.Token]*Claim, polledAt time.Time, pace Pace) time.Time {
 	if d.pace == nil || !polledAt.Equal(d.polledAt) {
 		*d = pollSchedule{pace: pace, polledAt: polledAt}
-		for _, x := range waiting {
-			d.add(x)
+		for _, claim := range waiting {
+			d.add(claim)
 		}
 	}
 	return d.firstDue
 }
 
 // add adds a waiting claim that may be due sooner than before.
-func (d *pollSchedule) add(x *Claim) {
+func (d *pollSchedule) add(claim *Claim) {
 	if d.pace == nil {
 		return
 	}
 	from := d.polledAt
-	if x.changedAt.After(from) {
-		from = x.changedAt
+	if claim.changedAt.After(from) {
+		from = claim.changedAt
 	}
-	if t := from.Add(d.pace(from.Sub(x.changedAt), x.ahead)); d.firstDue.IsZero() || t.Before(d.firstDue) {
+	if t := from.Add(d.pace(from.Sub(claim.changedAt), claim.ahead)); d.firstDue.IsZero() || t.Before(d.firstDue) {
 		d.firstDue = t
 	}
 }

@@ -21,7 +21,7 @@ func TestParseTLSReadsItsParameters(t *testing.T) {
 	}
 	c, err := ParseTLS(url.Values{"server_name": {"a"}, "skip_verify": {""}}, "test URL")
 	if o := c.Config(); err != nil || o.ServerName != "a" || !o.InsecureSkipVerify || o.MinVersion == 0 {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("the configuration is %+v, %v", o, err)
 	}
 	if c, err := ParseTLS(url.Values{"skip_verify": {"false"}}, "test URL"); err != nil || c == nil || c.Config().InsecureSkipVerify {
 		t.Errorf("skip_verify=false: %+v, %v", c, err)

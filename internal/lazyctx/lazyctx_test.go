@@ -156,7 +156,7 @@ func TestWithoutCancelNeverEnds(t *testing.T) {
 	defer stop()
 	for _, ctx := range []context.Context{context.Background(), canceled, late} {
 		if lasting := WithoutCancel(ctx); lasting.Err() != nil || lasting.Done() != nil {
-			t.Errorf("%v ends", lasting)
+			t.Errorf("WithoutCancel of %v ends", ctx)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestHandoffsVisitFewWaiters(t *testing.T) {
 	for qs.Pass("x", h, start) {
 	}
 	if h.passed != waiterCount {
-		t.Errorf("%d hand-offs", h.passed)
+		t.Errorf("%d hand-offs, want %d", h.passed, waiterCount)
 	}
 	qs.wantFewVisits(t)
 }

@@ -27,7 +27,7 @@ func TestAcquireAllRefusesOnlyFromCurrentValues(t *testing.T) {
 		noError(t, other.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}))
 	}
 	if _, err := d.AcquireAll(t.Context(), exclusiveClaims("a", "b", "c")); err != nil {
-		t.Errorf("%v; want the names, which another client has released", err)
+		t.Errorf("AcquireAll: %v; want the names, which another client has released", err)
 	}
 }
 
@@ -42,10 +42,10 @@ func TestAcquireAllGrantsNothingFromOutdatedValues(t *testing.T) {
 	must(other.Acquire(t.Context(), exclusiveClaims("b")[0]))(t)
 	_, err := d.AcquireAll(t.Context(), exclusiveClaims("a", "b"))
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Name != "b" {
-		t.Errorf("%v; want that b is held", err)
+		t.Errorf("AcquireAll: %v; want that b is held", err)
 	}
 	if e, err := other.Inspect(t.Context(), "a"); err != nil || len(e.Holders) > 0 {
-		t.Errorf("%+v, %v; want a to be free", e, err)
+		t.Errorf("the entry of a is %+v, %v; want a to be free", e, err)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestSwapsThatDoNotFitAreSentAtOnce(t *testing.T) {
 		began := time.Now()
 		startSwaps(t, t.Context(), q, 0, 10)()
 		if took := time.Since(began); took != 2*time.Millisecond {
-			t.Errorf("%v took %v; want two milliseconds", r.sent, took)
+			t.Errorf("the requests %v took %v; want two milliseconds", r.sent, took)
 		}
 	})
 }

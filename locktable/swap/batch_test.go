@@ -128,7 +128,7 @@ func TestARepeatedStepAnswersOnceAndSignalsOnce(t *testing.T) {
 		wantRepeat := func(err, want error) {
 			t.Helper()
 			if !errors.Is(err, want) || c.times > 0 {
-				t.Errorf("%s: %v after %d failures, want %v after one", what, err, 1-c.times, want)
+				t.Errorf("%s: the error is %v after %d failures; want %v after one", what, err, 1-c.times, want)
 			}
 			c.times = 1
 		}

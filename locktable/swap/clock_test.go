@@ -182,11 +182,11 @@ func TestAskRepeatsUntilTheTimeIsKnown(t *testing.T) {
 		return nil
 	})
 	if err != nil || w.From < serverAt || asked != 3 {
-		t.Errorf("%+v, %v after %d calls of ask; want a window after 3", w, err, asked)
+		t.Errorf("Ask: %+v, %v after %d calls of ask; want a window after 3", w, err, asked)
 	}
 	errNone := errors.New("no answer")
 	c.Forget()
 	if w, err := c.Ask(t.Context(), func(context.Context) error { return errNone }); !errors.Is(err, errNone) {
-		t.Errorf("%+v, %v; want the error of ask", w, err)
+		t.Errorf("Ask: %+v, %v; want the error of ask", w, err)
 	}
 }

@@ -75,7 +75,7 @@ func TestADelayedReleaseEndsNoLeaseThatWasClaimedAgain(t *testing.T) {
 			e, err := d.Inspect(t.Context(), own.Name)
 			noError(t, err)
 			if tt.first.Name == "" && len(e.Holders) != 1 || tt.first.Name != "" && len(e.Waiters) != 1 {
-				t.Errorf("%+v; want the claim in it", e)
+				t.Errorf("the entry is %+v; want the claim in it", e)
 			}
 		})
 	}
@@ -86,6 +86,6 @@ func acquire(t *testing.T, d driver.Driver, c driver.Claim, want error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := d.Acquire(ctx, c); !errors.Is(err, want) {
-		t.Fatalf("%v, want %v", err, want)
+		t.Fatalf("Acquire: %v, want %v", err, want)
 	}
 }

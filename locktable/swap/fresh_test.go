@@ -54,7 +54,7 @@ func TestAnOldLoadOfManyNamesDoesNotEndALease(t *testing.T) {
 	}
 	b.fail = true // and then no value is cached
 	if _, err := d.Renew(t.Context(), leases); !errors.Is(err, errLost) {
-		t.Fatalf("%v; want it to fail", err)
+		t.Fatalf("Renew: %v; want it to fail", err)
 	}
 	renewAll(t, d, leases)
 }

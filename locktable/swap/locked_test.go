@@ -75,7 +75,7 @@ func TestRenewalsThatAllFailFailTogether(t *testing.T) {
 	down := errors.New("no answer")
 	c.failures["a"], c.failures["b"] = down, down
 	if answers, err := d.Renew(t.Context(), leases); !errors.Is(err, down) {
-		t.Errorf("%v, %v; want %v for the request", answers, err, down)
+		t.Errorf("Renew: %v, %v; want %v for the request", answers, err, down)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestHangingClaimsDelayNoOtherRenewals(t *testing.T) {
 		for i, l := range leases {
 			hangs := l.Name[0] == 'x'
 			if hangs != errors.Is(answers[i], driver.ErrUnavailable) || !hangs && (answers[i] != nil || !c.loaded[l.Name].Equal(began)) {
-				t.Errorf("%s: %v, after %v", l.Name, answers[i], c.loaded[l.Name].Sub(began))
+				t.Errorf("%s: %v, loaded after %v", l.Name, answers[i], c.loaded[l.Name].Sub(began))
 			}
 		}
 		giveUp()

@@ -40,7 +40,7 @@ func TestNameLocksAreGrantedInOrder(t *testing.T) {
 		names.unlock("a")
 		synctest.Wait()
 		if want := []string{"ahead 1", "ahead 2", "1", "2"}; !slices.Equal(order, want) {
-			t.Errorf("%q; want %q", order, want)
+			t.Errorf("the order is %q; want %q", order, want)
 		}
 		if names.unlock("b"); len(names.queues) > 0 {
 			t.Error("queues are left")

@@ -141,7 +141,7 @@ func TestAStepWhoseSwapsAllFailSaysWhy(t *testing.T) {
 			defer cancel()
 			_, err := d.Acquire(ctx, queuedClaim())
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v; want the end of ctx, and %q", err, want)
+				t.Errorf("Acquire: %v; want the end of ctx, and %q", err, want)
 			}
 		})
 	}

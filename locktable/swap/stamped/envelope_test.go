@@ -103,7 +103,7 @@ func FuzzDecode(f *testing.F) {
 		e, err := stamped.Decode(stored)
 		if err != nil {
 			if !isCorrupt(err) {
-				t.Fatalf("%v, want a *CorruptError", err)
+				t.Fatalf("Decode: %v, want a *CorruptError", err)
 			}
 			return
 		}
