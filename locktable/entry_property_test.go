@@ -95,7 +95,7 @@ func TestRefusesReturnsTheAnswerOfAcquire(t *testing.T) {
 	})
 }
 
-// If all clients are dead except one that repeats its claim, that one is granted as soon
+// If all clients are dead except one that repeats its claim, the claim is granted as soon
 // as all leases with their lock-delays, and all places with their possible grants, have
 // ended.
 func TestAClaimIsGrantedAfterAllOtherClientsDied(t *testing.T) {

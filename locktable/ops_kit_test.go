@@ -113,8 +113,8 @@ func drawClaim(choose chooser) driver.Claim {
 	return c
 }
 
-// ownerOf returns the owner of the claims with a token. Each of its fields has another
-// value.
+// ownerOf returns the owner of the claims with a token. Each of its fields has a value of
+// its own.
 func ownerOf(t driver.Token) driver.Owner {
 	who := tokenName(t)
 	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}

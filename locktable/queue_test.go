@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A name with the largest number of holders or waiters that can be decoded takes no more.
+// A name takes no more holders and waiters than can be decoded.
 func TestAClaimThatCouldNotBeDecodedIsRefused(t *testing.T) {
 	const most = 1 << 20
 	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}

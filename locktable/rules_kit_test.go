@@ -234,7 +234,7 @@ func tokenNames(ts []driver.Token) (out []string) {
 	return out
 }
 
-// countBroken returns how many breaks of the token's leases the entry has to remember.
+// countBroken returns the number of breaks of the token's leases that have not expired.
 func (fx *fixture) countBroken(e *locktable.Entry, t driver.Token) (n int) {
 	for _, b := range e.Broken {
 		if b.Token == t && b.Until > fx.now {

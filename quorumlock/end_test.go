@@ -50,7 +50,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 }
 
 // The first attempt gets no answer, and the second is granted. After the release, the
-// first is released once more after its end.
+// quorum releases the first attempt once more, after its end.
 func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -84,7 +84,7 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 			mustAcquire(t, one, holder) // on two nodes
 			arrive := twoLines[2].delayNext("release")
 			began := time.Now()
-			wantHeld(t, two, claim) // granted by the third, and released
+			wantHeld(t, two, claim) // granted by the third node, and released
 			waiter := queued(claim)
 			answered := make(chan struct{})
 			go func() {

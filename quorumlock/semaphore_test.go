@@ -36,7 +36,7 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 	})
 }
 
-// The last node grants Y after Z, so Y has a higher number there. Then another node loses
+// The last node grants Y after Z, so Y has a higher fence there. Then another node loses
 // Y, and Y keeps its majority by the late vote. Z must still count Y.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestARepeatedPermitIsNotCountedAgain(t *testing.T) {
 
 // A permit was counted and granted, but its client did not get the answer, and retries.
 // By then the permit has lost its majority, and another claim was granted. The retry
-// reaches another node, and gets the same fence again.
+// reaches another node, and gets the same fence there. It is counted again, and refused.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)

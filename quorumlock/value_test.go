@@ -57,7 +57,7 @@ func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 			t.Errorf("the value has the fence %d, the grant %d", e.ValueFence, g.Fence)
 		}
 		mustRenew(t, d, first)
-		time.Sleep(time.Second) // it is repaired
+		time.Sleep(time.Second) // the repair arrives
 		if e, _ := c[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
 			t.Errorf("the repaired node has %q", e.Value)
 		}
@@ -96,7 +96,7 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		for i := range c { // each reaches only one node
+		for i := range c { // each client reaches only one node
 			d, lines := c.client(t, time.Millisecond)
 			for j, l := range lines {
 				l.down.Store(i != j)

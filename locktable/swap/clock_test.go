@@ -55,7 +55,7 @@ func wantUnknown(t *testing.T, c *swap.Clock, after time.Duration) {
 }
 
 // The server's clock may be slower than ours by a thousandth. So the window begins at a
-// lower bound, and after 30 s the time is asked for again.
+// lower bound, and after 30 s the client asks for the time again.
 func TestAWindowBeginsAtALowerBound(t *testing.T) {
 	wantUnknown(t, new(swap.Clock), 0)
 	c := newClock(time.Millisecond)

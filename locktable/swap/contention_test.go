@@ -154,8 +154,8 @@ func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
 	})
 }
 
-// A cycle of a crowd costs about as many requests as one of a few clients, although the
-// crowd joins at once, and gives up at once in the end. Few swaps fail.
+// To lock and release costs each client of a crowd about as many requests as it costs
+// each of a few clients, although the crowd joins and gives up at once. Few swaps fail.
 func TestACycleInACrowdCostsFewRequests(t *testing.T) {
 	for processes, most := range map[int]struct{ requests, failed float64 }{8: {3.3, 0.1}, 64: {4.5, 0.8}} {
 		bubble.Test(t, func(t *testing.T) {

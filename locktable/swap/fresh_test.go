@@ -52,7 +52,7 @@ func TestAnOldLoadOfManyNamesDoesNotEndALease(t *testing.T) {
 		must(d.Acquire(t.Context(), c))(t)
 		leases = append(leases, renewal(c, time.Minute)...)
 	}
-	b.fail = true // and then no value is cached
+	b.fail = true // after that, no value is cached
 	if _, err := d.Renew(t.Context(), leases); !errors.Is(err, errLost) {
 		t.Fatalf("Renew: %v; want it to fail", err)
 	}
