@@ -39,16 +39,16 @@ func (c *cache) putUntil(name string, s Stored, until time.Time) {
 	c.values[name] = cached{s, until}
 }
 
-// makeRoom looks at two random names, and drops those that have expired. So at most half
+// makeRoom checks two random names, and drops those that have expired. So at most half
 // of the values have expired in the long run. If the cache is full, makeRoom drops one in
 // any case, because this costs only a load.
 func (c *cache) makeRoom() {
-	looked := 0
+	checked := 0
 	for name, v := range c.values {
 		if v.expired() || len(c.values) >= maxCachedNames {
 			delete(c.values, name)
 		}
-		if looked++; looked == 2 {
+		if checked++; checked == 2 {
 			break
 		}
 	}

@@ -17,10 +17,10 @@ func TestExpiredValuesDoNotPileUp(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n := len(c.values); n > 100 {
-			t.Errorf("the cache has %d values; want some", n)
+			t.Errorf("the cache has %d values; want 100 at most", n)
 		}
 		if kept, known := c.get("kept"); !known || kept.Version != 1 {
-			t.Errorf("%+v, %t; want the value that does not expire", kept, known)
+			t.Errorf("get returns %+v, %t; want the value that does not expire", kept, known)
 		}
 	})
 }

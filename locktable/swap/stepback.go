@@ -24,8 +24,8 @@ func waitingPlace(s locktable.Step, e *locktable.Entry) *locktable.Waiter {
 }
 
 // aheadOfLeaver returns the number of waiters ahead of a waiter that gives up its place,
-// and -1 for all other steps. The entry is the one before the step. It does not count
-// places that have expired.
+// and -1 for all other steps. The entry is the one before the step. Places that have
+// expired do not count.
 func aheadOfLeaver(s locktable.Step, e *locktable.Entry, now locktable.Instant) (ahead int) {
 	for _, w := range e.Queue {
 		switch {
@@ -73,7 +73,7 @@ func (b *stepBack) yieldsToHolder(own *locktable.Waiter, e *locktable.Entry, now
 	})
 }
 
-// maxAhead is the number of waiters ahead from which on a leaver's pause no longer grows.
+// maxAhead is the largest number of waiters ahead that makes a leaver's pause longer.
 // Longer pauses would leave too few tries, for example while its client closes.
 const maxAhead = 16
 

@@ -81,9 +81,9 @@ func TestAWaiterFarBackGivesUpItsPlaceSoon(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		failing := 6
+		failuresLeft := 6
 		s.onArrival = func(swap.Swap) {
-			if failing--; failing >= 0 {
+			if failuresLeft--; failuresLeft >= 0 {
 				s.touch(held.Name)
 			}
 		}
@@ -91,8 +91,8 @@ func TestAWaiterFarBackGivesUpItsPlaceSoon(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		noError(t, d.Release(ctx, driver.LeaseRef{Name: last.Name, Token: last.Token}))
-		if took := time.Since(began); took > time.Second || failing >= 0 {
-			t.Errorf("it took %v; want a second or less, with 6 failed swaps (%d are left)", took, failing)
+		if took := time.Since(began); took > time.Second || failuresLeft >= 0 {
+			t.Errorf("it took %v; want a second or less, with 6 failed swaps (%d are left)", took, failuresLeft)
 		}
 	})
 }
