@@ -13,8 +13,8 @@ import (
 func TestCloseWaitsForReleasesThatAreUnderWay(t *testing.T) {
 	for late, want := range map[time.Duration][]int{300 * time.Millisecond: {0, 0, 0}, time.Minute: {0, 0, 1}} {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			d, lines := c.client(t, time.Millisecond)
+			servers := newCluster(3)
+			d, lines := servers.client(t, time.Millisecond)
 			claim := mutex("jobs")
 			mustAcquire(t, d, claim)
 			time.Sleep(time.Second) // the acquire has reached all nodes
@@ -25,7 +25,7 @@ func TestCloseWaitsForReleasesThatAreUnderWay(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("Close took %v", took)
 			}
-			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, want) {
+			if holders, _ := servers.countPerServer(t, "jobs"); !slices.Equal(holders, want) {
 				t.Errorf("%v late: holders on the nodes: %d; want %d", late, holders, want)
 			}
 		})

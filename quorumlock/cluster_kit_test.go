@@ -331,16 +331,16 @@ func newCluster(n int) cluster {
 }
 
 // client connects to all servers with these delays. The last delay is for the rest, too.
-func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
+func (servers cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
 	t.Helper()
-	return c.clientWith(t, nil, delays...)
+	return servers.clientWith(t, nil, delays...)
 }
 
-func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.Duration) (*quorumlock.Driver, []*line) {
+func (servers cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.Duration) (*quorumlock.Driver, []*line) {
 	t.Helper()
 	var nodes []driver.Driver
 	var lines []*line
-	for i, s := range c {
+	for i, s := range servers {
 		var delay time.Duration
 		if len(delays) > 0 {
 			delay = delays[min(i, len(delays)-1)]
@@ -362,9 +362,9 @@ func quorumOf(t testing.TB, o *quorumlock.Options, nodes ...driver.Driver) *quor
 
 // countPerServer returns the numbers of holders and of waiters of the name, on each
 // server.
-func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []int) {
+func (servers cluster) countPerServer(t testing.TB, name string) (holders, waiters []int) {
 	t.Helper()
-	for _, s := range c {
+	for _, s := range servers {
 		e, err := s.memory.Driver().Inspect(context.Background(), name)
 		noError(t, err)
 		holders, waiters = append(holders, len(e.Holders)), append(waiters, len(e.Waiters))
@@ -373,9 +373,9 @@ func (c cluster) countPerServer(t testing.TB, name string) (holders, waiters []i
 }
 
 // wantNothingKept requires that no server has a holder or a waiter of the name.
-func (c cluster) wantNothingKept(t testing.TB, name string) {
+func (servers cluster) wantNothingKept(t testing.TB, name string) {
 	t.Helper()
-	if holders, waiters := c.countPerServer(t, name); sum(holders)+sum(waiters) != 0 {
+	if holders, waiters := servers.countPerServer(t, name); sum(holders)+sum(waiters) != 0 {
 		t.Errorf("on the nodes: %d holders, %d waiters; want none", holders, waiters)
 	}
 }

@@ -45,13 +45,13 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 	refusal := &driver.Error{Backend: "memory", Op: "dial", Hint: "check the password", Permanent: true, Err: errors.New("NOAUTH")}
 	for name, test := range map[string]struct {
 		nodes   int
-		disturb func(c cluster, lines []*line)
+		disturb func(servers cluster, lines []*line)
 		want    []string
 	}{
 		"Nothing":             {3, func(cluster, []*line) {}, nil},
-		"ClocksAreNearEnough": {3, func(c cluster, _ []*line) { c[0].skew = 200 * time.Millisecond }, nil},
+		"ClocksAreNearEnough": {3, func(servers cluster, _ []*line) { servers[0].skew = 200 * time.Millisecond }, nil},
 		"ClocksAreFarApart": {
-			3, func(c cluster, _ []*line) { c[0].skew, c[2].skew = time.Second, -time.Second },
+			3, func(servers cluster, _ []*line) { servers[0].skew, servers[2].skew = time.Second, -time.Second },
 			[]string{"warning clocks: node 1 (memory) is 2s ahead of node 3 (memory)"},
 		},
 		"OneIsDown": {
@@ -74,12 +74,12 @@ func TestTheDoctorComparesTheNodes(t *testing.T) {
 		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			c := newCluster(test.nodes)
-			d, lines := c.client(t, 10*time.Millisecond)
-			test.disturb(c, lines)
+			servers := newCluster(test.nodes)
+			d, lines := servers.client(t, 10*time.Millisecond)
+			test.disturb(servers, lines)
 			wantFindings(t, d, test.want...)
 			time.Sleep(time.Minute)
-			c.wantNothingKept(t, "pawl doctor")
+			servers.wantNothingKept(t, "pawl doctor")
 		})
 	}
 }

@@ -19,8 +19,8 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
 		for _, queue := range []bool{false, true} {
 			inBubble(t, name, func(t *testing.T) {
-				c := newCluster(3)
-				d, lines := c.client(t, time.Millisecond)
+				servers := newCluster(3)
+				d, lines := servers.client(t, time.Millisecond)
 				var arrive []func()
 				for _, l := range lines[3-late:] {
 					arrive = append(arrive, l.delayNext("acquire"))
@@ -43,7 +43,7 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 					f()
 				}
 				time.Sleep(bound/10 + driver.MaxLead + 100*time.Millisecond)
-				c.wantNothingKept(t, "jobs")
+				servers.wantNothingKept(t, "jobs")
 			})
 		}
 	}
@@ -53,8 +53,8 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 // quorum releases the first attempt once more, after its end.
 func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		arrive := lines[2].delayNext("acquire")
 		claim := mutex("jobs")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -66,7 +66,7 @@ func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		arrive()
 		time.Sleep(2 * time.Second)
-		c.wantNothingKept(t, "jobs")
+		servers.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -75,9 +75,9 @@ func TestAnUnansweredAttemptIsReleasedDespiteALaterGrant(t *testing.T) {
 func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			one, oneLines := c.client(t, time.Millisecond)
-			two, twoLines := c.client(t, time.Millisecond)
+			servers := newCluster(3)
+			one, oneLines := servers.client(t, time.Millisecond)
+			two, twoLines := servers.client(t, time.Millisecond)
 			holder, claim := mutex("jobs"), mutex("jobs")
 			claim.TTL = 6 * time.Second // so the release has its end within a second
 			oneLines[2].down.Store(true)
@@ -95,7 +95,7 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 			arrive()
 			<-answered
 			time.Sleep(2 * time.Second)
-			if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+			if holders, _ := servers.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
 				t.Errorf("the release arrives %v late: holders on the nodes: %d, want 1 on each", late, holders)
 			}
 		})
@@ -107,8 +107,8 @@ func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const cycles = 5000
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		lines[2].down.Store(true)
 		before := runtime.NumGoroutine()
 		for range cycles {
@@ -130,8 +130,8 @@ func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 // A call returns at the end of its ctx, even if no node answers.
 func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		held := mutex("held")
 		mustAcquire(t, d, held)
 		for _, l := range lines {

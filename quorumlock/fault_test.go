@@ -27,10 +27,10 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 	} {
 		for _, n := range []int{3, 5} {
 			inBubble(t, name, func(t *testing.T) {
-				c := newCluster(n)
-				d, lines := c.client(t, rtt)
+				servers := newCluster(n)
+				d, lines := servers.client(t, rtt)
 				for i := range (n - 1) / 2 {
-					disturb(c[i], lines[i])
+					disturb(servers[i], lines[i])
 				}
 				var last uint64
 				for i := range 5 {
@@ -57,9 +57,9 @@ func TestAFaultyMinorityCostsLittleTime(t *testing.T) {
 func TestAGrantTakesOneRoundTripIfAllNodesAgree(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(n)
-			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
-			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
+			servers := newCluster(n)
+			servers[0].skew, servers[1].skew = 3*time.Millisecond, -2*time.Millisecond
+			d, lines := servers.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
 			for range 20 { // even the first acquire needs no second request
 				resetCalls(lines)
 				claim := mutex("jobs")
@@ -89,16 +89,16 @@ func TestAGrantTakesOneRoundTripIfAllNodesAgree(t *testing.T) {
 func TestRefusalsDoNotReduceTheLeadOfProposedFences(t *testing.T) {
 	for name, oneGrants := range map[string]bool{"NoNodeGrants": false, "OneNodeGrants": true} {
 		inBubble(t, name, func(t *testing.T) {
-			c := newCluster(3)
-			for i := range c {
-				c[i].skew = time.Duration(i) * 30 * time.Millisecond
+			servers := newCluster(3)
+			for i := range servers {
+				servers[i].skew = time.Duration(i) * 30 * time.Millisecond
 			}
-			one, _ := c.client(t, time.Millisecond)
-			two, lines := c.client(t, time.Millisecond)
+			one, _ := servers.client(t, time.Millisecond)
+			two, lines := servers.client(t, time.Millisecond)
 			holder := mutex("jobs")
 			mustAcquire(t, one, holder)
 			if oneGrants {
-				c[0].forgetClaim(t, holder)
+				servers[0].forgetClaim(t, holder)
 			}
 			for range 1000 {
 				wantHeld(t, two, mutex("jobs"))
@@ -134,8 +134,8 @@ func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 	} {
 		for _, n := range []int{3, 5} {
 			inBubble(t, name, func(t *testing.T) {
-				c := newCluster(n)
-				d, lines := c.client(t, time.Millisecond)
+				servers := newCluster(n)
+				d, lines := servers.client(t, time.Millisecond)
 				for _, l := range lines[n/2:] {
 					disturb(l, true)
 				}
@@ -173,7 +173,7 @@ func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 					disturb(l, false)
 				}
 				time.Sleep(10 * time.Second) // less than the TTL
-				c.wantNothingKept(t, "jobs")
+				servers.wantNothingKept(t, "jobs")
 				mustAcquire(t, d, mutex("jobs"))
 			})
 		}
@@ -183,21 +183,21 @@ func TestAMajorityThatIsDownGrantsNothing(t *testing.T) {
 // The driver releases the grants of a try that only a minority grants.
 func TestAPartialGrantIsReleased(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		first, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		first, _ := servers.client(t, time.Millisecond)
 		claim := mutex("jobs")
 		mustAcquire(t, first, claim)
-		if err := c[2].memory.Driver().Release(t.Context(), lease(claim)); err != nil { // that node forgets it
+		if err := servers[2].memory.Driver().Release(t.Context(), lease(claim)); err != nil { // that node forgets it
 			t.Fatal(err)
 		}
-		second, lines := c.client(t, time.Millisecond)
+		second, lines := servers.client(t, time.Millisecond)
 		lines[2].answerDelay.Store(int64(200 * time.Millisecond)) // and answers late
 		_, err := second.Acquire(t.Context(), mutex("jobs"))
 		if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Holders != 1 {
 			t.Fatalf("Acquire: %v; want ErrHeld", err)
 		}
 		time.Sleep(time.Second)
-		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
+		if holders, waiters := servers.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
 		mustRelease(t, first, claim) // on two of three nodes
@@ -207,8 +207,8 @@ func TestAPartialGrantIsReleased(t *testing.T) {
 // A release does not overtake its acquire on a slow node, but waits for it.
 func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		for range 10 {
 			claim := queued(mutex("jobs"))
 			lines[2].requestDelay.Store(int64(500 * time.Millisecond))
@@ -217,7 +217,7 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 			mustRelease(t, d, claim)
 		}
 		time.Sleep(5 * time.Second)
-		c.wantNothingKept(t, "jobs")
+		servers.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -225,9 +225,9 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 // their clocks are minutes apart.
 func TestFencesRiseAcrossMajorities(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[0].skew, c[2].skew = time.Minute, -time.Minute
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[0].skew, servers[2].skew = time.Minute, -time.Minute
+		d, lines := servers.client(t, time.Millisecond)
 		var last uint64
 		for i := range 30 {
 			missing := lines[i%3]
@@ -252,18 +252,18 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 // holder.
 func TestFencesRiseAfterANodeLosesItsData(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
+		servers := newCluster(3)
 		var last uint64
 		for i := range 9 {
-			d, _ := c.client(t, time.Millisecond)
+			d, _ := servers.client(t, time.Millisecond)
 			claim := mutex("jobs")
 			g := mustAcquire(t, d, claim)
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d", g.Fence, last)
 			}
 			last = g.Fence
-			c[i%3].wipe()
-			again, _ := c.client(t, time.Millisecond)
+			servers[i%3].wipe()
+			again, _ := servers.client(t, time.Millisecond)
 			mustRenew(t, again, claim)
 			wantHeld(t, again, mutex("jobs"))
 			mustRelease(t, again, claim)
@@ -274,8 +274,8 @@ func TestFencesRiseAfterANodeLosesItsData(t *testing.T) {
 // When the answer to an acquire is lost, a repeat returns the same grant.
 func TestARepeatedClaimGetsTheGrantWhoseAnswerWasLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		claim := queued(mutex("jobs"))
 		lines[0].silent.Store(true)
 		lines[1].silent.Store(true)
@@ -287,7 +287,7 @@ func TestARepeatedClaimGetsTheGrantWhoseAnswerWasLost(t *testing.T) {
 		lines[0].silent.Store(false)
 		lines[1].silent.Store(false)
 		g := mustAcquire(t, d, claim)
-		if holders, waiters := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
+		if holders, waiters := servers.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
 			t.Errorf("holders on the nodes: %d; waiters: %d", holders, waiters)
 		}
 		if again := mustAcquire(t, d, claim); again.Fence != g.Fence {
@@ -300,12 +300,12 @@ func TestARepeatedClaimGetsTheGrantWhoseAnswerWasLost(t *testing.T) {
 // Renewals and releases need a majority of all nodes, not of the nodes that granted.
 func TestRenewCountsAMajorityOfAllNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(5)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(5)
+		d, lines := servers.client(t, time.Millisecond)
 		setDown(true, lines[3], lines[4])
 		claim := mutex("jobs")
 		mustAcquire(t, d, claim)
-		noError(t, c[0].memory.Driver().Release(t.Context(), lease(claim)))
+		noError(t, servers[0].memory.Driver().Release(t.Context(), lease(claim)))
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(claim)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want ErrUnavailable", answers, err)
@@ -318,7 +318,7 @@ func TestRenewCountsAMajorityOfAllNodes(t *testing.T) {
 		if err := d.Release(t.Context(), lease(claim)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release on 2 of 5: %v; want ErrNoSuchLease", err)
 		}
-		c.wantNothingKept(t, "jobs")
+		servers.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -362,9 +362,9 @@ func TestHalfOfTheNodesSufficeToReportALoss(t *testing.T) {
 // lease.
 func TestBreakAcceptsTheFenceThatInspectShows(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[0].skew = time.Hour // it grants a different fence
-		d, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[0].skew = time.Hour // it grants a different fence
+		d, _ := servers.client(t, time.Millisecond)
 		claim := mutex("jobs")
 		claim.Fences = 10
 		g := mustAcquire(t, d, claim)
@@ -376,7 +376,7 @@ func TestBreakAcceptsTheFenceThatInspectShows(t *testing.T) {
 			t.Errorf("Break of another fence: %v; want ErrNoSuchLease", err)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}))
-		c.wantNothingKept(t, "jobs")
+		servers.wantNothingKept(t, "jobs")
 		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(claim)})
 		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
 			t.Errorf("Renew: %v, %v", answers, err)

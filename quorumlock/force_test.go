@@ -24,15 +24,15 @@ func TestForcedClaimsAtOnceEachHaveAMajorityInTurn(t *testing.T) {
 	for _, nodes := range []int{3, 4, 5} {
 		for range 100 {
 			bubble.Test(t, func(t *testing.T) {
-				c := newCluster(nodes)
-				c[1].skew = time.Millisecond
+				servers := newCluster(nodes)
+				servers[1].skew = time.Millisecond
 				var mu sync.Mutex
 				hadMajority := map[string]bool{} // the claims that have held a majority
 				recordMajority := func() {
 					mu.Lock()
 					defer mu.Unlock()
 					count := map[string]int{}
-					for _, s := range c {
+					for _, s := range servers {
 						e, _ := s.memory.Driver().Inspect(t.Context(), "jobs")
 						for _, h := range e.Holders {
 							if count[h.Owner.Host]++; count[h.Owner.Host] > nodes/2 {
@@ -41,10 +41,10 @@ func TestForcedClaimsAtOnceEachHaveAMajorityInTurn(t *testing.T) {
 						}
 					}
 				}
-				for _, s := range c {
+				for _, s := range servers {
 					s.afterRequest = recordMajority
 				}
-				old, _ := c.client(t, time.Millisecond)
+				old, _ := servers.client(t, time.Millisecond)
 				mustAcquire(t, old, mutex("jobs"))
 
 				fences := make([]uint64, clients)
@@ -54,7 +54,7 @@ func TestForcedClaimsAtOnceEachHaveAMajorityInTurn(t *testing.T) {
 				for i := range clients {
 					// The grace is long: otherwise requests of a granted claim that are
 					// still under way might arrive after all others.
-					d, lines := c.clientWith(t, &quorumlock.Options{Grace: time.Second}, 0)
+					d, lines := servers.clientWith(t, &quorumlock.Options{Grace: time.Second}, 0)
 					for _, l := range lines {
 						l.jitter.Store(int64(jitter))
 					}
@@ -108,10 +108,10 @@ func (p *queueingNode) Inspect(ctx context.Context, name string) (driver.Entry, 
 // sent to the nodes again, and granted.
 func TestAForcedClaimThatSignalsGrantIsSentAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, _ := c.client(t)
+		servers := newCluster(3)
+		one, _ := servers.client(t)
 		var nodes []driver.Driver
-		for _, s := range c {
+		for _, s := range servers {
 			nodes = append(nodes, &queueingNode{line: s.connect(time.Millisecond)})
 		}
 		two := quorumOf(t, nil, nodes...)

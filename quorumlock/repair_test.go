@@ -33,9 +33,9 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	} {
 		for _, waits := range []bool{false, true} {
 			inBubble(t, name, func(t *testing.T) {
-				c := newCluster(3)
-				one, oneLines := c.client(t, time.Millisecond)
-				two, twoLines := c.client(t, time.Millisecond)
+				servers := newCluster(3)
+				one, oneLines := servers.client(t, time.Millisecond)
+				two, twoLines := servers.client(t, time.Millisecond)
 				holder, rival := mutex("jobs"), queued(mutex("jobs"))
 				oneLines[2].down.Store(true)
 				g := mustAcquire(t, one, holder)
@@ -50,10 +50,10 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 				}
-				if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+				if holders, _ := servers.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
 					t.Fatalf("holders on the nodes: %d", holders)
 				}
-				fault(c[0], oneLines[0], twoLines[0])
+				fault(servers[0], oneLines[0], twoLines[0])
 				wantHeld(t, two, rival)
 				renewAndRepair(t, one, holder)
 				wantHeld(t, two, rival)
@@ -74,14 +74,14 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 func TestALeaseSurvivesTheRestartOfAllNodes(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(n)
-			one, oneLines := c.client(t, time.Millisecond)
-			two, twoLines := c.client(t, time.Millisecond)
+			servers := newCluster(n)
+			one, oneLines := servers.client(t, time.Millisecond)
+			two, twoLines := servers.client(t, time.Millisecond)
 			holder, rival := mutex("jobs"), queued(mutex("jobs"))
 			g := mustAcquire(t, one, holder)
 			wantHeld(t, two, rival)
 			for i := range 2 * n {
-				c[i%n].replace(oneLines[i%n], twoLines[i%n])
+				servers[i%n].replace(oneLines[i%n], twoLines[i%n])
 				renewAndRepair(t, one, holder)
 				wantHeld(t, two, rival)
 				time.Sleep(time.Second)
@@ -103,15 +103,15 @@ func TestALeaseSurvivesTheRestartOfAllNodes(t *testing.T) {
 // lease is lost: a node that removes the waiting claim does not vote for the release.
 func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, _ := c.client(t, time.Millisecond)
-		two, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, _ := servers.client(t, time.Millisecond)
+		two, _ := servers.client(t, time.Millisecond)
 		holder, rival := mutex("jobs"), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
 		wantHeld(t, two, rival)
-		c[1].forgetClaim(t, holder) // this node grants the rival
+		servers[1].forgetClaim(t, holder) // this node grants the rival
 		renewAndRepair(t, one, holder)
-		c[2].forgetClaim(t, holder)
+		servers[2].forgetClaim(t, holder)
 		mustAcquire(t, two, rival)
 		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNoSuchLease) {
 			t.Errorf("Release: %v; want ErrNoSuchLease", err)
@@ -123,8 +123,8 @@ func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
 // node.
 func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		claim := mutex("jobs")
 		g := mustAcquire(t, d, claim)
 		for range 10 {
@@ -136,9 +136,9 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 				}
 			}
 		}
-		noError(t, engine.Full(c[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
+		noError(t, engine.Full(servers[1].memory.Driver()).Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
 		renewAndRepair(t, d, claim)
-		if holders, _ := c.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
+		if holders, _ := servers.countPerServer(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
 			t.Errorf("holders on the nodes: %d", holders)
 		}
 	})
@@ -149,11 +149,11 @@ func TestOnlyIncompleteLeasesAreRepaired(t *testing.T) {
 func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	for delay := range 40 {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			d, lines := c.client(t, 10*time.Millisecond)
+			servers := newCluster(3)
+			d, lines := servers.client(t, 10*time.Millisecond)
 			claim := mutex("jobs")
 			mustAcquire(t, d, claim)
-			c[2].forgetClaim(t, claim)
+			servers[2].forgetClaim(t, claim)
 			arrive := func() {}
 			if delay%2 == 0 {
 				arrive = lines[2].delayNext("acquire")
@@ -164,7 +164,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			time.Sleep(time.Second)
 			arrive()
 			time.Sleep(10 * time.Second)
-			c.wantNothingKept(t, "jobs")
+			servers.wantNothingKept(t, "jobs")
 		})
 	}
 }
@@ -173,18 +173,18 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 // one.
 func TestBreakEndsARepairedLease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		claim := mutex("jobs")
 		g := mustAcquire(t, d, claim)
 		time.Sleep(time.Second) // so that the repairs cannot get the same fence
 		for i := range 2 {
-			c[i].replace(lines[i])
+			servers[i].replace(lines[i])
 			renewAndRepair(t, d, claim)
 			renewAndRepair(t, d, claim)
 		}
 		noError(t, d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}))
-		c.wantNothingKept(t, "jobs")
+		servers.wantNothingKept(t, "jobs")
 	})
 }
 
@@ -193,10 +193,10 @@ func TestBreakEndsARepairedLease(t *testing.T) {
 func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		inBubble(t, name, func(t *testing.T) {
-			c := newCluster(3)
-			one, _ := c.client(t, time.Millisecond)
-			two, twoLines := c.client(t, time.Millisecond)
-			three, _ := c.client(t, time.Millisecond)
+			servers := newCluster(3)
+			one, _ := servers.client(t, time.Millisecond)
+			two, twoLines := servers.client(t, time.Millisecond)
+			three, _ := servers.client(t, time.Millisecond)
 			first, claim, stray, later := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs")), queued(mutex("jobs"))
 			claim.Owner.Client, later.Owner.Client = "claim", "later"
 			mustAcquire(t, one, first)
@@ -213,7 +213,7 @@ func TestARepairTakesThePlaceOfItsClaim(t *testing.T) {
 			twoLines[2].down.Store(false)
 			renewAndRepair(t, two, claim)
 
-			e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
+			e, err := servers[2].memory.Driver().Inspect(t.Context(), "jobs")
 			noError(t, err)
 			var waiters []string
 			for _, w := range e.Waiters {
@@ -247,10 +247,10 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 		"TheFirstRaiseDoesNotArrive":   {silent: true},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			c := newCluster(3)
-			c[0].skew = time.Hour
-			one, oneLines := c.client(t, time.Millisecond)
-			two, twoLines := c.client(t, time.Millisecond)
+			servers := newCluster(3)
+			servers[0].skew = time.Hour
+			one, oneLines := servers.client(t, time.Millisecond)
+			two, twoLines := servers.client(t, time.Millisecond)
 			signals := servertest.Listen(t, one)
 			earlier, holder, stray := mutex("jobs"), queued(mutex("jobs")), mutex("jobs")
 			holder.Fences = test.fences
@@ -272,23 +272,23 @@ func TestFencesRiseThoughTheClockOfARepairedNodeIsBehind(t *testing.T) {
 			oneLines[2].requestDelay.Store(0)
 			twoLines[2].requestDelay.Store(0)
 
-			third := c[2].memory.Driver()
+			third := servers[2].memory.Driver()
 			if test.waits {
 				_, err := third.Acquire(context.Background(), stray)
 				noError(t, err)
 				renewAndRepair(t, one, holder)
-				c[2].forgetClaim(t, stray)
+				servers[2].forgetClaim(t, stray)
 			}
 			if test.silent {
 				oneLines[2].calls.Store(0)
 				// The renewal and the claim arrive, but not the next request.
-				c[2].afterRequest = func() { oneLines[2].down.Store(oneLines[2].calls.Load() == 2) }
+				servers[2].afterRequest = func() { oneLines[2].down.Store(oneLines[2].calls.Load() == 2) }
 				renewAndRepair(t, one, holder)
 				oneLines[2].down.Store(false)
 			}
 			renewAndRepair(t, one, holder)
 
-			c[1].replace(oneLines[1], twoLines[1])
+			servers[1].replace(oneLines[1], twoLines[1])
 			mustRelease(t, one, holder)
 			twoLines[0].down.Store(true)
 			last := g.Fence + uint64(g.Fences) - 1
@@ -306,9 +306,9 @@ func TestALateGrantIsRaisedOnceAtMost(t *testing.T) {
 	for name, raises := range map[string]int64{"TheFenceIsNotLower": 0, "TheFenceIsLower": 1} {
 		inBubble(t, name, func(t *testing.T) {
 			const leases, renewals = 64, 5
-			c := newCluster(3)
-			c[0].skew = time.Duration(raises) * time.Hour
-			d, lines := c.client(t, time.Millisecond, time.Millisecond, time.Second)
+			servers := newCluster(3)
+			servers[0].skew = time.Duration(raises) * time.Hour
+			d, lines := servers.client(t, time.Millisecond, time.Millisecond, time.Second)
 			var all []driver.LeaseRef
 			for i := range leases {
 				m := mutex("job" + strconv.Itoa(i))

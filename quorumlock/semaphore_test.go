@@ -18,8 +18,8 @@ import (
 // quorum still grants only three.
 func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		for i := range 3 {
 			lines[i].down.Store(true)
 			mustAcquire(t, d, permitOf(3))
@@ -30,7 +30,7 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 			wantHeld(t, d, permitOf(3)) // a fourth one
 		}
 		time.Sleep(time.Second)
-		if holders, _ := c.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
+		if holders, _ := servers.countPerServer(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
 			t.Errorf("holders on the nodes: %d", holders)
 		}
 	})
@@ -40,19 +40,19 @@ func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 // Y, and Y keeps its majority by the late vote. Z must still count Y.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[0].skew = -time.Second
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[0].skew = -time.Second
+		d, lines := servers.client(t, time.Millisecond)
 		x, y, z := permitOf(2), permitOf(2), queued(permitOf(2))
-		other, _ := c.client(t, time.Millisecond)
+		other, _ := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, other)
 		lines[2].down.Store(true)
 		mustAcquire(t, d, x)
 		mustAcquire(t, d, y)
 		lines[2].down.Store(false)
-		wantHeld(t, other, z)     // granted by the node that missed X and Y
-		g := mustAcquire(t, d, y) // now this node grants Y, too
-		c[0].forgetClaim(t, y)    // this node grants the permit to Z
+		wantHeld(t, other, z)        // granted by the node that missed X and Y
+		g := mustAcquire(t, d, y)    // now this node grants Y, too
+		servers[0].forgetClaim(t, y) // this node grants the permit to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
 		mustRenew(t, d, x, y)
@@ -68,8 +68,8 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	neither := 0
 	for range 100 {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			first, lines := c.client(t, time.Millisecond)
+			servers := newCluster(3)
+			first, lines := servers.client(t, time.Millisecond)
 			for i := range 2 { // the first node and the last have two free permits
 				lines[2*i].down.Store(true)
 				mustAcquire(t, first, permitOf(3))
@@ -77,7 +77,7 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 			}
 			answers := make(chan error, 2)
 			for range 2 {
-				d, lines := c.client(t, time.Millisecond)
+				d, lines := servers.client(t, time.Millisecond)
 				for _, l := range lines {
 					l.jitter.Store(int64(3 * time.Millisecond))
 				}
@@ -121,11 +121,11 @@ func TestARepeatedPermitIsNotCountedAgain(t *testing.T) {
 // reaches another node, and gets the same fence there. It is counted again, and refused.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[2].skew = time.Hour
-		one, oneLines := c.client(t, time.Millisecond)
-		two, twoLines := c.client(t, time.Millisecond)
-		three, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[2].skew = time.Hour
+		one, oneLines := servers.client(t, time.Millisecond)
+		two, twoLines := servers.client(t, time.Millisecond)
+		three, _ := servers.client(t, time.Millisecond)
 		x, y, z := permitOf(2), permitOf(2), queued(permitOf(2))
 		z.TTL, z.QueueTTL = 2*time.Second, 2*time.Second
 		oneLines[2].down.Store(true)
@@ -140,9 +140,9 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 		}
 		time.Sleep(1100 * time.Millisecond)
 		stray := permitOf(2) // on one node, for a while
-		mustAcquire(t, c[0].memory.Driver(), stray)
+		mustAcquire(t, servers[0].memory.Driver(), stray)
 		mustAcquire(t, three, y)
-		c[0].forgetClaim(t, stray)
+		servers[0].forgetClaim(t, stray)
 		setDown(false, twoLines[0], twoLines[1])
 		wantHeld(t, two, z) // a third permit of two
 		mustRenew(t, one, x)

@@ -23,12 +23,12 @@ func TestAHandOverHasOneFence(t *testing.T) {
 	} {
 		for _, permits := range []int{driver.Exclusive, 1} {
 			inBubble(t, name, func(t *testing.T) {
-				c := newCluster(len(skews))
+				servers := newCluster(len(skews))
 				for i, skew := range skews {
-					c[i].skew = skew
+					servers[i].skew = skew
 				}
-				one, _ := c.client(t, rtt)
-				two, lines := c.client(t, rtt)
+				one, _ := servers.client(t, rtt)
+				two, lines := servers.client(t, rtt)
 				signals := servertest.Listen(t, two)
 				holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 				if waiter.Weight = permits; permits == 1 {
@@ -66,10 +66,10 @@ func TestAHandOverHasOneFence(t *testing.T) {
 // majority have granted.
 func TestAHandOverDoesNotWaitForADeadMinority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[1].skew = time.Millisecond
-		one, _ := c.client(t, time.Millisecond)
-		two, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[1].skew = time.Millisecond
+		one, _ := servers.client(t, time.Millisecond)
+		two, lines := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -92,10 +92,10 @@ func TestAHandOverDoesNotWaitForADeadMinority(t *testing.T) {
 func TestAnAttemptAndTheSignalsOfItsGrantHaveOneFence(t *testing.T) {
 	for delay := range 40 {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			c[1].skew, c[2].skew = time.Millisecond, 2*time.Millisecond
-			one, oneLines := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
-			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
+			servers := newCluster(3)
+			servers[1].skew, servers[2].skew = time.Millisecond, 2*time.Millisecond
+			one, oneLines := servers.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
+			two, _ := servers.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
 			// the release reaches one node at another time
 			oneLines[delay%3].requestDelay.Store(int64(time.Duration(delay) * time.Millisecond / 2))
 			fences := map[uint64]int{}
@@ -131,11 +131,11 @@ func TestAnAttemptAndTheSignalsOfItsGrantHaveOneFence(t *testing.T) {
 // clocks are far apart and every grant needs an agreement.
 func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[1].skew, c[2].skew = time.Hour, -time.Hour
+		servers := newCluster(3)
+		servers[1].skew, servers[2].skew = time.Hour, -time.Hour
 		var clients []driver.Driver
 		for range 4 {
-			d, lines := c.client(t, time.Millisecond)
+			d, lines := servers.client(t, time.Millisecond)
 			for _, l := range lines {
 				l.jitter.Store(int64(time.Millisecond))
 			}
@@ -168,10 +168,10 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 func TestCloseEndsAHandOverThatIsUnderWay(t *testing.T) {
 	for delay := range 30 {
 		bubble.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			c[1].skew = time.Millisecond
-			one, _ := c.client(t, 10*time.Millisecond)
-			two, _ := c.client(t, 10*time.Millisecond)
+			servers := newCluster(3)
+			servers[1].skew = time.Millisecond
+			one, _ := servers.client(t, 10*time.Millisecond)
+			two, _ := servers.client(t, 10*time.Millisecond)
 			holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 			mustAcquire(t, one, holder)
 			wantHeld(t, two, waiter)
@@ -194,11 +194,11 @@ func TestCloseEndsAHandOverThatIsUnderWay(t *testing.T) {
 // attempt did not keep.
 func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[2].skew = time.Second // so the agreed fence is above those of the other nodes
-		one, _ := c.client(t, time.Millisecond)
-		two, lines := c.client(t, time.Millisecond)
-		three, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[2].skew = time.Second // so the agreed fence is above those of the other nodes
+		one, _ := servers.client(t, time.Millisecond)
+		two, lines := servers.client(t, time.Millisecond)
+		three, _ := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter, other := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -226,9 +226,9 @@ func TestAnAttemptInvalidatesEarlierSignals(t *testing.T) {
 // node never gets.
 func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, _ := c.client(t, time.Millisecond)
-		two, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, _ := servers.client(t, time.Millisecond)
+		two, lines := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -246,8 +246,8 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 		attempt()
 		time.Sleep(time.Second) // the node's answer to the first attempt arrives after half of it
 		takeAll(signals)
-		c[0].forgetClaim(t, holder) // it keeps the place for 1 s more, but the client would trust the signal for 4 s
-		c[1].forgetClaim(t, holder)
+		servers[0].forgetClaim(t, holder) // it keeps the place for 1 s, but the client would trust the signal for 4 s
+		servers[1].forgetClaim(t, holder)
 		time.Sleep(100 * time.Millisecond)
 		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
@@ -262,9 +262,9 @@ func TestALateAnswerDoesNotCountForTheNextAttempt(t *testing.T) {
 // attempt on each node.
 func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, _ := c.client(t, time.Millisecond)
-		two, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, _ := servers.client(t, time.Millisecond)
+		two, lines := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -277,8 +277,8 @@ func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 		try.Queue = false
 		wantHeld(t, two, try)
 		takeAll(signals)
-		c[0].forgetClaim(t, holder) // it keeps the place for 2 s more, but the client would trust the signal for 5 s
-		c[1].forgetClaim(t, holder)
+		servers[0].forgetClaim(t, holder) // it keeps the place for 2 s, but the client would trust the signal for 5 s
+		servers[1].forgetClaim(t, holder)
 		time.Sleep(100 * time.Millisecond)
 		if granted, retries := takeAll(signals); len(granted) > 0 || retries == 0 {
 			t.Errorf("grants %+v and %d retries; want only retries", granted, retries)
@@ -290,9 +290,9 @@ func TestATryDoesNotExtendTheTrustInSignals(t *testing.T) {
 // A try between queued attempts does not invalidate the signals about their places.
 func TestATryDoesNotInvalidateSignals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, _ := c.client(t, time.Millisecond)
-		two, _ := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, _ := servers.client(t, time.Millisecond)
+		two, _ := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -312,10 +312,10 @@ func TestATryDoesNotInvalidateSignals(t *testing.T) {
 // TTL, which is shorter than the trust in a signal.
 func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // so the nodes must agree on a fence
-		one, _ := c.client(t, time.Millisecond)
-		two, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[1].skew, servers[2].skew = 200*time.Millisecond, -300*time.Millisecond // so the fences differ
+		one, _ := servers.client(t, time.Millisecond)
+		two, lines := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
 		waiter.TTL = time.Second
@@ -349,11 +349,11 @@ func TestAGrantThatIsShorterThanThePlaceSignalsARetry(t *testing.T) {
 // The client does not count the signal of the old node as a vote of the new one.
 func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		c[0].skew = time.Hour
-		one, oneLines := c.client(t, time.Millisecond)
-		two, twoLines := c.client(t, time.Millisecond)
-		three, threeLines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		servers[0].skew = time.Hour
+		one, oneLines := servers.client(t, time.Millisecond)
+		two, twoLines := servers.client(t, time.Millisecond)
+		three, threeLines := servers.client(t, time.Millisecond)
 		signals := servertest.Listen(t, two)
 		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
 		mustAcquire(t, one, holder)
@@ -365,11 +365,11 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		setDown(false, threeLines[0], threeLines[1])
 		wantHeld(t, two, second)
 		wantHeld(t, three, third)
-		c[0].forgetClaim(t, holder) // it signals the second claim, which has no majority
+		servers[0].forgetClaim(t, holder) // it signals the second claim, which has no majority
 		time.Sleep(time.Second)
 
-		c[0].skew = 0
-		c[0].replace(oneLines[0], twoLines[0], threeLines[0])
+		servers[0].skew = 0
+		servers[0].replace(oneLines[0], twoLines[0], threeLines[0])
 		mustRelease(t, one, holder) // one of the other nodes grants the second claim, one the third
 		g := mustAcquire(t, three, third)
 		_, err := two.Acquire(t.Context(), second)

@@ -45,9 +45,9 @@ func wantValueNotBelow(t *testing.T, d driver.Driver, c driver.Claim, value stri
 
 func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, _ := c.client(t, time.Millisecond)
-		c[0].keepFailedValue(t, "9")
+		servers := newCluster(3)
+		d, _ := servers.client(t, time.Millisecond)
+		servers[0].keepFailedValue(t, "9")
 		if e := wantValue(t, d, ""); e.Value != nil {
 			t.Error("Inspect returns a value that only one node has")
 		}
@@ -58,7 +58,7 @@ func TestAValueOnAMinorityRefusesNoClaim(t *testing.T) {
 		}
 		mustRenew(t, d, first)
 		time.Sleep(time.Second) // the repair arrives
-		if e, _ := c[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
+		if e, _ := servers[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
 			t.Errorf("the repaired node has %q", e.Value)
 		}
 		mustRelease(t, d, first)
@@ -75,9 +75,9 @@ func acquired(t *testing.T, d driver.Driver, c driver.Claim) driver.Claim {
 
 func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, oneLines := c.client(t, time.Millisecond)
-		two, twoLines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, oneLines := servers.client(t, time.Millisecond)
+		two, twoLines := servers.client(t, time.Millisecond)
 		oneLines[0].down.Store(true) // the other nodes have the value
 		mustRelease(t, one, acquired(t, one, risingValue("5")))
 		twoLines[2].down.Store(true) // one of the two nodes that client two reaches has the value
@@ -89,15 +89,15 @@ func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
 		twoLines[2].down.Store(false)
 		wantValueNotBelow(t, two, claim, "5")
 		time.Sleep(time.Second)
-		c.wantNothingKept(t, "job")
+		servers.wantNothingKept(t, "job")
 	})
 }
 
 func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		for i := range c { // each client reaches only one node
-			d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		for i := range servers { // each client reaches only one node
+			d, lines := servers.client(t, time.Millisecond)
 			for j, l := range lines {
 				l.down.Store(i != j)
 			}
@@ -107,7 +107,7 @@ func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 			setDown(false, lines...)
 		}
 		time.Sleep(time.Second)
-		d, _ := c.client(t, time.Millisecond)
+		d, _ := servers.client(t, time.Millisecond)
 		if e := wantValue(t, d, ""); e.Value != nil {
 			t.Error("the nodes keep the value of a claim that was not granted")
 		}
@@ -118,10 +118,10 @@ func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
 // All nodes grant the claim, but two of them cannot be reached when its value is written.
 func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		d, lines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		d, lines := servers.client(t, time.Millisecond)
 		for i := 1; i < 3; i++ {
-			c[i].afterRequest = func() { lines[i].down.Store(true) }
+			servers[i].afterRequest = func() { lines[i].down.Store(true) }
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -129,11 +129,11 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 			t.Fatalf("Acquire: %v; want ErrUnavailable", err)
 		}
 		for i := 1; i < 3; i++ {
-			c[i].afterRequest = nil
+			servers[i].afterRequest = nil
 			lines[i].down.Store(false)
 		}
 		time.Sleep(time.Minute) // the quorum releases its grants
-		other, _ := c.client(t, time.Millisecond)
+		other, _ := servers.client(t, time.Millisecond)
 		mustAcquire(t, other, risingValue("5")) // a value on one node refuses no claim
 		wantValue(t, other, "5")
 	})
@@ -143,9 +143,9 @@ func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
 // the holder, not even on a node that has missed that write.
 func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c := newCluster(3)
-		one, oneLines := c.client(t, time.Millisecond)
-		two, twoLines := c.client(t, time.Millisecond)
+		servers := newCluster(3)
+		one, oneLines := servers.client(t, time.Millisecond)
+		two, twoLines := servers.client(t, time.Millisecond)
 		claim := risingValue("5")
 		g := mustAcquire(t, one, claim)
 		oneLines[2].down.Store(true)

@@ -8,9 +8,9 @@ import (
 
 // One node is down, and the others report changes.
 func TestAWatchReportsChangesWithoutAMinority(t *testing.T) {
-	c := newCluster(3)
-	locker, lines := c.client(t)
-	watcher, _ := c.client(t)
+	servers := newCluster(3)
+	locker, lines := servers.client(t)
+	watcher, _ := servers.client(t)
 	notified := make(chan struct{}, 100)
 	t.Cleanup(watcher.Watch("job", func() { notified <- struct{}{} }))
 	if !watcher.Properties().PushesChanges {
@@ -43,8 +43,8 @@ func (q silentNode) Properties() driver.Properties {
 // The vote of a node that reports no changes may complete a change, so a client that
 // watches has to poll.
 func TestPushesChangesIsFalseIfANodeCannotPush(t *testing.T) {
-	c := newCluster(3)
-	d := quorumOf(t, nil, c[0].connect(0), silentNode{c[1].connect(0)}, c[2].connect(0))
+	servers := newCluster(3)
+	d := quorumOf(t, nil, servers[0].connect(0), silentNode{servers[1].connect(0)}, servers[2].connect(0))
 	if d.Properties().PushesChanges {
 		t.Error("PushesChanges is true")
 	}
