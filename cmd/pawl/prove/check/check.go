@@ -1,8 +1,8 @@
 // Package check decides whether a history of pawl prove is correct. It shares no code
 // with the product: it knows only the promises of a lock, and reads the history.
 //
-// A rule reports only certain violations. If the history has two readings, the rule takes
-// the one in which the lock is correct.
+// A rule reports a violation only if there is no doubt. If the history has two readings,
+// the rule takes the one in which the lock is correct.
 //
 // A history may prove nothing, for example if no fault had an effect or no lease was
 // lost. Verdict.Weaknesses then has the reasons.

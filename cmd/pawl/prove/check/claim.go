@@ -83,9 +83,9 @@ func (w *world) lastMoment(c *history.Claim) int64 {
 // client has given up, unless a fault delays it.
 const maxLateness = int64(2 * time.Second)
 
-// gone returns the time after which the server has no lease or place of a claim, because
-// the claim was released or its lease has expired.
-func (w *world) gone(c *history.Claim) int64 {
+// goneBy returns the time after which the server has no lease or place of a claim,
+// because the claim was released or its lease has expired.
+func (w *world) goneBy(c *history.Claim) int64 {
 	last := w.lastMoment(c)
 	switch {
 	case c.Release == history.OK || c.Release == history.Late || c.Answer == history.Held:

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-func TestEnd(t *testing.T) {
+func TestLeftoversAndFailures(t *testing.T) {
 	checkCases(t, []historyCase{
 		{"nothing is left", []any{&history.Left{Name: mutex}}, ""},
 		{"a holder is left", []any{&history.Left{Name: mutex, Holders: 1}}, Left},
@@ -22,7 +22,7 @@ func TestEnd(t *testing.T) {
 
 func TestAllOrNothing(t *testing.T) {
 	group := func(c *history.Claim) { c.Group, c.How = 1, history.All }
-	other := of("another", history.Whole, 1)
+	other := onLock("another", history.Whole, 1)
 	checkCases(t, []historyCase{
 		{"all", []any{hold(1, 0, 10, 20, 1, group), hold(2, 0, 10, 20, 1, group, other)}, ""},
 		{"nothing", []any{

@@ -19,8 +19,8 @@ const (
 	// the process.
 	maxCrashTime = int64(time.Second)
 
-	// The server counts as slow during unansweredFor before a request ended without an
-	// answer.
+	// If a request ended without an answer, the server counts as slow for unansweredFor
+	// before that.
 	unansweredFor = int64(time.Second)
 )
 
@@ -49,7 +49,7 @@ func (w *world) sortFaults() {
 		case history.Cut, history.Delay, history.Reorder, history.Swallow, history.Silence:
 			network = append(network, f)
 		case history.ServerStop, history.ServerKill, history.ServerRestart: // one at a time
-			w.down += f.To - f.From
+			w.downtime += f.To - f.From
 		}
 		if w.Run.Forgets && slices.Contains([]string{history.ServerKill, history.ServerRestart, history.FailOver}, f.Kind) {
 			dataLosses = append(dataLosses, f)
@@ -61,7 +61,7 @@ func (w *world) sortFaults() {
 	}
 	w.countPauses(pauses, newTimeline(stops))
 	all = append(all, pauses...)
-	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.addForWorkers(pauses)...)), newTimeline(network)
+	w.faults, w.stops, w.network = newTimeline(all), newTimeline(append(stops, w.pausesOfWorkers(pauses)...)), newTimeline(network)
 	w.dataLosses = newTimeline(dataLosses)
 	w.faults = newTimeline(append(all, w.slowTimes()...))
 }
@@ -80,9 +80,9 @@ func (w *world) countPauses(pauses []history.Fault, stops timeline) {
 	}
 }
 
-// addForWorkers adds the controller's pauses for each worker, because holders wait for
-// the controller, which has the registers.
-func (w *world) addForWorkers(pauses []history.Fault) (all []history.Fault) {
+// pausesOfWorkers returns the pauses, the controller's ones also as pauses of each
+// worker, because holders wait for the controller, which has the registers.
+func (w *world) pausesOfWorkers(pauses []history.Fault) (all []history.Fault) {
 	workers := map[int]bool{}
 	for _, c := range w.Claims {
 		workers[c.Worker] = true

@@ -10,7 +10,7 @@ import (
 
 // A machine may pause a process. The checker then excuses the process, as if a fault had
 // stopped it.
-func TestPauses(t *testing.T) {
+func TestAPauseExcusesAProcess(t *testing.T) {
 	next := hold(2, 5, 1200, 1300, 2)
 	calm := &history.Phase{Phase: history.Calm, From: 0, To: ms(9500)}
 	checkCases(t, []historyCase{

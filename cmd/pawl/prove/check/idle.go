@@ -39,7 +39,7 @@ func (w *world) idle(n *name) {
 func (w *world) takenTimes(n *name) []interval {
 	all := make([]interval, 0, len(n.claims))
 	for _, c := range n.claims {
-		t := interval{w.waitEnd(c), w.gone(c)}
+		t := interval{w.waitEnd(c), w.goneBy(c)}
 		switch {
 		case c.Answer == history.Held:
 			continue
@@ -65,7 +65,7 @@ func (w *world) checkWaiters(n *name, from, to int64) {
 			pending = append(pending, c)
 		}
 	}
-	behind := w.behindOwn(n)
+	behind := w.behindOwnClient(n)
 	for _, c := range pending {
 		if c.How != history.Wait && c.How != history.Lead {
 			continue
@@ -76,7 +76,7 @@ func (w *world) checkWaiters(n *name, from, to int64) {
 			n, _ := slices.BinarySearchFunc(pending, c.Asked+askMargin, func(p *history.Claim, t int64) int { return cmp.Compare(p.Asked, t) })
 			before = pending[:n]
 		}
-		a, b := w.waitsForNothing(c, before, max(from, c.Asked), min(to, w.waitEnd(c)))
+		a, b := w.unexplainedWait(c, before, max(from, c.Asked), min(to, w.waitEnd(c)))
 		if a == b {
 			continue
 		}
@@ -87,10 +87,10 @@ func (w *world) checkWaiters(n *name, from, to int64) {
 	}
 }
 
-// waitsForNothing returns a part of the interval that is long enough and in which no
+// unexplainedWait returns a part of the interval that is long enough and in which no
 // fault touches the claim or a claim before it. If there is no such part, a and b are
 // equal.
-func (w *world) waitsForNothing(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
+func (w *world) unexplainedWait(c *history.Claim, before []*history.Claim, from, to int64) (a, b int64) {
 	if to-from <= w.Run.TTL+maxIdle {
 		return 0, 0
 	}

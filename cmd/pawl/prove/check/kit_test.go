@@ -65,15 +65,15 @@ func wait(id, asked, answered int64, answer string, changes ...change) *history.
 	return c
 }
 
-func of(name, mode string, weight int) change {
+func onLock(name, mode string, weight int) change {
 	return func(c *history.Claim) { c.Name, c.Mode, c.Weight = name, mode, weight }
 }
-func reader(c *history.Claim) { of(rw, history.Shared, 1)(c) }
-func writer(c *history.Claim) { of(rw, history.Whole, 1)(c) }
+func reader(c *history.Claim) { onLock(rw, history.Shared, 1)(c) }
+func writer(c *history.Claim) { onLock(rw, history.Whole, 1)(c) }
 func permits(weight int) change {
-	return of(three, history.Permits, weight)
+	return onLock(three, history.Permits, weight)
 }
-func by(worker int) change        { return func(c *history.Claim) { c.Worker = worker } }
+func byWorker(worker int) change  { return func(c *history.Claim) { c.Worker = worker } }
 func how(how string) change       { return func(c *history.Claim) { c.How = how } }
 func believed(until int64) change { return func(c *history.Claim) { c.Believed = ms(until) } }
 

@@ -52,7 +52,7 @@ func (w *world) lease(c *history.Claim) lease {
 	if wasSure(c) {
 		l.endFrom = c.Believed
 	}
-	l.endTo = w.ended(c)
+	l.endTo = w.latestEnd(c)
 	if c.Release == history.OK {
 		l.endFrom, l.endTo = c.Released, c.Freed
 	}
@@ -64,25 +64,25 @@ func (w *world) lease(c *history.Claim) lease {
 	return l
 }
 
-// ended returns the time after which the server has no lease or place of a claim. A
+// latestEnd returns the time after which the server has no lease or place of a claim. A
 // client whose own clock says that the lease is over may release it without a request, so
 // the lease then lasts longer.
-func (w *world) ended(c *history.Claim) int64 {
+func (w *world) latestEnd(c *history.Claim) int64 {
 	if c.Release == history.Late {
-		return w.gone(c) + 2*w.Run.TTL + maxLateness
+		return w.goneBy(c) + 2*w.Run.TTL + maxLateness
 	}
-	return w.gone(c)
+	return w.goneBy(c)
 }
 
-// refusals returns the refused tries that only a lease can explain. Meanwhile no other
-// claim was pending, and no failed claim may have left a lease or a place.
+// refusals returns the refused tries that only a lease can explain. During such a try no
+// other claim was pending, and no failed claim may have left a lease or a place.
 func (w *world) refusals(n *name) []step {
 	var refusals []step
 	var explainedUntil int64 // an earlier claim may explain a refusal before this time
 	for i, c := range n.claims {
 		until := w.waitEnd(c)
 		if c.Answer != history.Held && (c.Answer != history.Granted || !w.Run.Fenced && !lasted(c)) {
-			until = w.ended(c)
+			until = w.latestEnd(c)
 		}
 		isAlone := explainedUntil < c.Asked && (i+1 == len(n.claims) || n.claims[i+1].Asked > c.Answered)
 		explainedUntil = max(explainedUntil, until)

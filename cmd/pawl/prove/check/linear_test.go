@@ -77,8 +77,7 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// A piece begins with the state after the piece before it.
-func TestPieces(t *testing.T) {
+func TestAPieceBeginsWithTheStateAfterThePieceBeforeIt(t *testing.T) {
 	var claims []any
 	claims = append(claims, hold(1, 0, 1, 5000, 1, permits(1)))
 	for i := range int64(1000) {
@@ -113,12 +112,12 @@ func TestTightenKeepsTheAnswer(t *testing.T) {
 			w := newWorld(historyOf(lines(r, claims)))
 			w.linearizable(w.names[2])
 			narrowed := w.Count[Linearizable] == 0
-			explained := explained(w, w.names[2])
+			notNarrowed := isExplained(w, w.names[2])
 			// Without fences, newNameHistory omits some leases.
-			if narrowed != explained && (fenced || explained || !slices.ContainsFunc(claims, omitted)) {
-				t.Fatalf("with fences: %t; narrowed: %t, not narrowed: %t\n%s", fenced, narrowed, explained, texts(w.verdict()))
+			if narrowed != notNarrowed && (fenced || notNarrowed || !slices.ContainsFunc(claims, isOmitted)) {
+				t.Fatalf("with fences: %t; narrowed: %t, not narrowed: %t\n%s", fenced, narrowed, notNarrowed, texts(w.verdict()))
 			}
-			if explained {
+			if notNarrowed {
 				legal++
 			}
 		}
@@ -128,7 +127,7 @@ func TestTightenKeepsTheAnswer(t *testing.T) {
 	}
 }
 
-func omitted(c *history.Claim) bool { return c.Answer == history.Granted && !lasted(c) }
+func isOmitted(c *history.Claim) bool { return c.Answer == history.Granted && !lasted(c) }
 
 // fewClaims returns some claims for permits, with random times and answers.
 func fewClaims(dice *rand.Rand, fenced bool) []*history.Claim {
@@ -152,8 +151,8 @@ func fewClaims(dice *rand.Rand, fenced bool) []*history.Claim {
 	return claims
 }
 
-// explained reports whether porcupine finds an order without tighten and pieces.
-func explained(w *world, n *name) bool {
+// isExplained reports whether porcupine finds an order without tighten and pieces.
+func isExplained(w *world, n *name) bool {
 	s := &nameHistory{name: n}
 	for _, c := range n.granted {
 		s.leases = append(s.leases, w.lease(c))

@@ -11,7 +11,7 @@ import (
 
 // tighten narrows the times of the leases to the times that their order allows. It does
 // not change which histories have an explanation, but allows smaller pieces. Otherwise a
-// long wait would put all events meanwhile into one piece.
+// long wait would put all events during the wait into one piece.
 //
 // A lease begins after all earlier leases have begun, and after enough of them can have
 // ended. It begins before the next lease, and ends before a later lease that excludes it

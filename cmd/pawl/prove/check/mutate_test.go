@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// A mutation breaks a correct history. It returns the names of rules, with blanks between
-// them, of which at least one must find a violation. It returns "" if it cannot break
-// this history.
+// A mutation breaks a correct history. It returns rules, with blanks between them; at
+// least one of these rules must find a violation. It returns "" if it cannot break this
+// history.
 type mutation func(t *rapid.T, h *mutable) (rules string)
 
 // mutable is a copy of a history. granted has the grants of each name, in their order.
@@ -69,8 +69,8 @@ var simulated = sync.OnceValue(func() (all [][]history.Line) {
 	return all
 })
 
-// pair draws two claims of a name, a before b, for which ok holds.
-func (m *mutable) pair(t *rapid.T, ok func(a, b *history.Claim) bool) (a, b *history.Claim) {
+// drawPair draws two claims of a name, a before b, for which ok holds.
+func (m *mutable) drawPair(t *rapid.T, ok func(a, b *history.Claim) bool) (a, b *history.Claim) {
 	var all [][2]*history.Claim
 	for _, g := range m.granted {
 		for i, b := range g {
@@ -88,7 +88,7 @@ func (m *mutable) pair(t *rapid.T, ok func(a, b *history.Claim) bool) (a, b *his
 	return p[0], p[1]
 }
 
-func (m *mutable) write(t *rapid.T, ok func(x *history.Write) bool) int {
+func (m *mutable) drawWrite(t *rapid.T, ok func(x *history.Write) bool) int {
 	var all []int
 	for i, l := range m.lines {
 		if l.Write != nil && ok(l.Write) {
@@ -103,7 +103,7 @@ func (m *mutable) write(t *rapid.T, ok func(x *history.Write) bool) int {
 
 var mutations = map[string]mutation{
 	"a holder believes too long": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool { return a.Mode == history.Whole && wasSure(b) && a.Believed < b.Got })
+		a, b := m.drawPair(t, func(a, b *history.Claim) bool { return a.Mode == history.Whole && wasSure(b) && a.Believed < b.Got })
 		if a == nil {
 			return ""
 		}
@@ -111,7 +111,7 @@ var mutations = map[string]mutation{
 		return Overlap
 	},
 	"a release says OK too late": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool {
+		a, b := m.drawPair(t, func(a, b *history.Claim) bool {
 			return a.Mode == history.Whole && a.Release == history.OK && a.Fence < b.Fence
 		})
 		if a == nil {
@@ -121,7 +121,7 @@ var mutations = map[string]mutation{
 		return ReleaseLied
 	},
 	"two fences are swapped": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool { return a.Got < b.Asked })
+		a, b := m.drawPair(t, func(a, b *history.Claim) bool { return a.Got < b.Asked })
 		if a == nil {
 			return ""
 		}
@@ -129,7 +129,7 @@ var mutations = map[string]mutation{
 		return FenceFalls
 	},
 	"two fences are equal": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool { return true })
+		a, b := m.drawPair(t, func(a, b *history.Claim) bool { return true })
 		if a == nil {
 			return ""
 		}
@@ -137,7 +137,7 @@ var mutations = map[string]mutation{
 		return FenceTwice
 	},
 	"a stale write is accepted": func(t *rapid.T, m *mutable) string {
-		i := m.write(t, func(x *history.Write) bool { return x.Stale })
+		i := m.drawWrite(t, func(x *history.Write) bool { return x.Stale })
 		if i < 0 {
 			return ""
 		}
@@ -145,7 +145,7 @@ var mutations = map[string]mutation{
 		return "stale-accepted register" // the second one if the newer holder had not written yet
 	},
 	"a write is forgotten": func(t *rapid.T, m *mutable) string {
-		i := m.write(t, func(x *history.Write) bool { return x.Accepted })
+		i := m.drawWrite(t, func(x *history.Write) bool { return x.Accepted })
 		if i < 0 {
 			return ""
 		}
@@ -159,7 +159,7 @@ var mutations = map[string]mutation{
 		return Register
 	},
 	"an update is lost": func(t *rapid.T, m *mutable) string {
-		i := m.write(t, func(x *history.Write) bool { return x.Accepted && x.Read > 0 })
+		i := m.drawWrite(t, func(x *history.Write) bool { return x.Accepted && x.Read > 0 })
 		if i < 0 {
 			return ""
 		}
@@ -167,7 +167,7 @@ var mutations = map[string]mutation{
 		return Register
 	},
 	"a holder never sees its loss": func(t *rapid.T, m *mutable) string {
-		a, b := m.pair(t, func(a, b *history.Claim) bool {
+		a, b := m.drawPair(t, func(a, b *history.Claim) bool {
 			return a.Mode == history.Whole && a.Fence < b.Fence && a.Died == 0
 		})
 		if a == nil || m.end < b.Got+ms(4000) {
@@ -178,8 +178,7 @@ var mutations = map[string]mutation{
 	},
 }
 
-// The checker finds each mutation in a history.
-func TestMutations(t *testing.T) {
+func TestTheCheckerFindsEachMutation(t *testing.T) {
 	for name, mutate := range mutations {
 		t.Run(name, func(t *testing.T) {
 			tried := 0
@@ -197,7 +196,7 @@ func TestMutations(t *testing.T) {
 				}
 			})
 			if tried == 0 {
-				t.Error("no history could be broken so")
+				t.Error("the mutation could break no history")
 			}
 			t.Logf("tried %d times", tried)
 		})

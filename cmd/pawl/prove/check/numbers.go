@@ -52,7 +52,7 @@ func (w *world) count() {
 	slices.Sort(handovers)
 	n.WaitMedian, n.WaitP99, n.WaitMax = quantile(waits, 50), quantile(waits, 99), quantile(waits, 100)
 	n.HandoverMedian, n.Handovers = quantile(handovers, 50), len(handovers)
-	n.CalmRate, n.FaultRate = w.rate(history.Calm, 0), w.rate(history.Faults, w.down)
+	n.CalmRate, n.FaultRate = w.rate(history.Calm, 0), w.rate(history.Faults, w.downtime)
 }
 
 // quantile returns the value below which the given percentage of the values lies.

@@ -14,9 +14,9 @@ const (
 	// A claim that was asked for askMargin earlier reached the queue first.
 	askMargin = int64(time.Second)
 
-	// Of two grants, the server may have made the first one although its waiter saw it
-	// up to grantMargin later. For claims that can be held together the limit is
-	// askMargin, because no release lies between their grants.
+	// The waiter that the server granted first may see its grant up to grantMargin after
+	// the other one. For claims that can be held together the limit is askMargin, because
+	// no release lies between their grants.
 	grantMargin = int64(100 * time.Millisecond)
 
 	// A fault has no effect on a claim that was asked for settleTime after its end.
@@ -32,7 +32,7 @@ func (w *world) order(n *name) {
 	}
 	waits := map[class][]*history.Claim{}
 	var classes []class
-	behind := w.behindOwn(n)
+	behind := w.behindOwnClient(n)
 	for _, c := range n.claims {
 		if c.How != history.Wait && c.How != history.Lead || behind[c] {
 			continue
@@ -48,10 +48,10 @@ func (w *world) order(n *name) {
 	}
 }
 
-// behindOwn returns the claims that may have waited behind another claim of their client.
-// Of two claims asked for at about the same time, the second may have entered the
-// client's own queue first; its wait then ended first.
-func (w *world) behindOwn(n *name) map[*history.Claim]bool {
+// behindOwnClient returns the claims that may have waited behind another claim of their
+// client. Of two claims asked for at about the same time, the second may have entered the
+// client's own queue first. In that case the wait of the second ended first.
+func (w *world) behindOwnClient(n *name) map[*history.Claim]bool {
 	type client struct{ worker, life, client int }
 	type ownClaims struct {
 		until int64            // the end of the client's last claim
@@ -84,14 +84,14 @@ func (w *world) behindOwn(n *name) map[*history.Claim]bool {
 func (w *world) compareWaits(n *name, claims []*history.Claim) {
 	served := slices.DeleteFunc(slices.Clone(claims), func(c *history.Claim) bool { return c.Answer != history.Granted })
 	// Count the pairs for which the queue could have been wrong.
-	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Asked }) {
+	for x, y := range w.waitingPairs(claims, served, func(y *history.Claim) int64 { return y.Asked }) {
 		if x.Answer == history.Granted && w.comparable(x, y) {
 			w.Numbers.QueuePairs++
 		}
 	}
 	// Find the pairs for which it was wrong.
 	slices.SortStableFunc(served, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
-	for x, y := range w.waiting(claims, served, func(y *history.Claim) int64 { return y.Got + grantMargin }) {
+	for x, y := range w.waitingPairs(claims, served, func(y *history.Claim) int64 { return y.Got + grantMargin }) {
 		grace := grantMargin
 		if !n.excludes(x, y) {
 			grace = askMargin
@@ -102,13 +102,13 @@ func (w *world) compareWaits(n *name, claims []*history.Claim) {
 	}
 }
 
-// waiting yields pairs of claims: x was asked for much earlier than y, and still waited
-// at time(y). These times ascend.
-func (w *world) waiting(claims, served []*history.Claim, time func(y *history.Claim) int64) iter.Seq2[*history.Claim, *history.Claim] {
+// waitingPairs yields pairs of claims: x was asked for much earlier than y, and still
+// waited at timeOf(y). These times ascend.
+func (w *world) waitingPairs(claims, served []*history.Claim, timeOf func(y *history.Claim) int64) iter.Seq2[*history.Claim, *history.Claim] {
 	return func(yield func(x, y *history.Claim) bool) {
 		var waiting []*history.Claim
 		for _, y := range served {
-			t := time(y)
+			t := timeOf(y)
 			for ; len(claims) > 0 && claims[0].Asked+askMargin < t; claims = claims[1:] {
 				waiting = append(waiting, claims[0])
 			}

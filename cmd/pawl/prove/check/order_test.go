@@ -32,21 +32,21 @@ func TestOrder(t *testing.T) {
 			holder, &history.Fault{Kind: history.Cut, Worker: 2, From: ms(200), To: ms(300)}, x(3250), y(3050),
 		}, Order},
 		{"a fault after the wrong grant", []any{holder, fault(history.Cut, 2, 3100, 3200), x(3250), y(3050)}, Order},
-		{"both of one client", []any{holder, x(3250, by(3)), y(3050)}, ""},
+		{"both of one client", []any{holder, x(3250, byWorker(3)), y(3050)}, ""},
 		{"handed over within a client", []any{
-			holder, x(3250), hold(4, 50, 3001, 3040, 2, by(3)), y(3050),
+			holder, x(3250), hold(4, 50, 3001, 3040, 2, byWorker(3)), y(3050),
 		}, ""},
 		{"the first one waits behind its own client's claim", []any{
-			holder, wait(4, 50, 5000, history.TimedOut, by(2), of(mutex, history.Whole, 1), how(history.All)), x(3250), y(3050),
+			holder, wait(4, 50, 5000, history.TimedOut, byWorker(2), onLock(mutex, history.Whole, 1), how(history.All)), x(3250), y(3050),
 		}, ""},
 		{"its client asked for another claim a moment later, which was granted first", []any{
-			holder, x(3250), hold(4, 150, 3001, 3040, 2, by(2)), y(3050),
+			holder, x(3250), hold(4, 150, 3001, 3040, 2, byWorker(2)), y(3050),
 		}, ""},
 		{"its client asked for another claim a moment later, which was granted last", []any{
-			holder, x(3250), hold(4, 150, 3300, 3340, 3300, by(2)), y(3050),
+			holder, x(3250), hold(4, 150, 3300, 3340, 3300, byWorker(2)), y(3050),
 		}, Order},
 		{"another claim of its client was refused", []any{
-			holder, x(3250), wait(4, 150, 151, history.Held, by(2), how(history.Try)), y(3050),
+			holder, x(3250), wait(4, 150, 151, history.Held, byWorker(2), how(history.Try)), y(3050),
 		}, Order},
 		{"readers, of whom the first saw its grant late", []any{
 			hold(1, 0, 10, 3000, 1, writer), x(3250, reader), y(3050, reader),
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 			holder, fault(history.Pause, 2, 3060, 3250), x(3250), y(3050),
 		}, ""},
 		{"another claim of its client was asked for long after", []any{
-			holder, x(3250), wait(4, 1200, 5000, history.TimedOut, by(2)), y(3050),
+			holder, x(3250), wait(4, 1200, 5000, history.TimedOut, byWorker(2)), y(3050),
 		}, Order},
 		{"of different weights", []any{
 			hold(1, 0, 10, 3000, 1, permits(3)), x(3250, permits(2)), y(3050, permits(1)),

@@ -37,7 +37,7 @@ func (w *world) register() {
 		}
 		w.checkFence(s, x, c)
 		w.checkValue(s, x, c)
-		before := s.plain // if an update is lost, x or this write was late
+		before := s.plain // if an update is lost, the write of this claim or x was late
 		s.plain = c
 		// Without fences no lock can stop a late write. Without a fault no write is late.
 		if x.PlainRead == x.PlainBefore || !n.isExclusive(c) {

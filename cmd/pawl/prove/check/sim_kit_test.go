@@ -38,15 +38,15 @@ type simName struct {
 // simLease is the state of a claim on the server and in its client.
 type simLease struct {
 	*history.Claim
-	name    *simName
-	expires int64  // the end of the lease or of the place
-	granted uint64 // the fence
-	term    int64  // the time until which the client may trust the lease
-	dead    bool   // the client is gone
-	over    bool   // the client has its answer, or gave up
-	read    simRegister
-	refused bool   // the register refused the read
-	then    func() // runs when the claim has ended
+	name         *simName
+	expires      int64 // the end of the lease or of the place
+	grantedFence uint64
+	term         int64 // the time until which the client may trust the lease
+	dead         bool  // the client is gone
+	over         bool  // the client has its answer, or gave up
+	read         simRegister
+	refused      bool   // the register refused the read
+	then         func() // runs when the claim has ended
 }
 
 type simWorker struct {
@@ -70,14 +70,14 @@ func (s *sim) after(d int64, do func()) {
 // latency returns the time that one message takes, in nanoseconds.
 func (s *sim) latency() int64 { return 100_000 + s.Int64N(300_000) }
 
-// on runs a step of a worker's process after d, when the process is not stopped. It skips
-// the step if the process has died.
-func (s *sim) on(w *simWorker, life int, d int64, do func()) {
+// onWorker runs a step of a worker's process after d, when the process is not stopped. It
+// skips the step if the process has died.
+func (s *sim) onWorker(w *simWorker, life int, d int64, do func()) {
 	s.after(d, func() {
 		switch {
 		case w.life != life:
 		case w.stopped > s.now:
-			s.on(w, life, w.stopped-s.now+s.Int64N(50_000), do)
+			s.onWorker(w, life, w.stopped-s.now+s.Int64N(50_000), do)
 		default:
 			do()
 		}
@@ -99,7 +99,7 @@ func simulate(seed uint64, workers int, length int64, kinds ...string) []history
 	for i := range workers {
 		w := &simWorker{index: i, life: 1}
 		s.workers = append(s.workers, w)
-		s.on(w, 1, s.Int64N(ms(5)), func() { s.act(w) })
+		s.onWorker(w, 1, s.Int64N(ms(5)), func() { s.act(w) })
 	}
 	if len(s.kinds) > 0 {
 		s.after(calm, s.injectFault)
@@ -145,13 +145,13 @@ func (s *sim) act(w *simWorker) {
 		l.How = history.Try
 	}
 	w.current = l
-	l.then = func() { s.on(w, l.Life, s.Int64N(ms(2)), func() { s.act(w) }) }
+	l.then = func() { s.onWorker(w, l.Life, s.Int64N(ms(2)), func() { s.act(w) }) }
 	s.after(s.latency(), func() { s.request(w, l) })
 	timeout := 4 * s.ttl
 	if s.IntN(10) == 0 {
 		timeout = s.Int64N(ms(20))
 	}
-	s.on(w, l.Life, timeout, func() {
+	s.onWorker(w, l.Life, timeout, func() {
 		if l.Answered == 0 && !l.over {
 			s.giveUp(w, l)
 		}
@@ -196,7 +196,7 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 			l.name.queue = slices.DeleteFunc(l.name.queue, func(x *simLease) bool { return x == l })
 			s.serve(l.name)
 			if !l.dead {
-				s.on(w, l.Life, ms(1), func() { // it sends its request again
+				s.onWorker(w, l.Life, ms(1), func() { // it sends its request again
 					if !l.over && l.Answered == 0 {
 						s.after(s.latency(), func() { s.request(w, l) })
 					}
@@ -208,13 +208,13 @@ func (s *sim) keepPlace(w *simWorker, l *simLease) {
 	})
 }
 
-// answer delivers an answer unless the client is dead or silent. The claim then waits
-// until the client gives up.
+// answer delivers an answer. If the client is dead or silent, the answer is lost, and the
+// claim waits until the client gives up.
 func (s *sim) answer(w *simWorker, l *simLease, do func()) {
 	if l.dead || w.silent > s.now {
 		return
 	}
-	s.on(w, l.Life, s.latency(), func() {
+	s.onWorker(w, l.Life, s.latency(), func() {
 		if !l.over {
 			do()
 		}
@@ -224,7 +224,7 @@ func (s *sim) answer(w *simWorker, l *simLease, do func()) {
 func (s *sim) grant(w *simWorker, l *simLease) {
 	n := l.name
 	n.fence += 1 + s.Uint64N(3)
-	l.granted = n.fence
+	l.grantedFence = n.fence
 	n.holders[l.ID] = l
 	l.expires = s.now + s.ttl
 	if l.dead {
@@ -239,7 +239,7 @@ func (s *sim) answerGrant(w *simWorker, l *simLease) {
 	sent := s.now
 	s.answer(w, l, func() {
 		s.answered(w, l, history.Granted)
-		l.Got, l.Fence, l.term = s.now, l.granted, sent+s.ttl-ms(1)
+		l.Got, l.Fence, l.term = s.now, l.grantedFence, sent+s.ttl-ms(1)
 		s.renew(w, l)
 		s.section(w, l)
 	})
@@ -273,7 +273,7 @@ func (s *sim) serve(n *simName) {
 }
 
 func (s *sim) renew(w *simWorker, l *simLease) {
-	s.on(w, l.Life, s.ttl/3, func() {
+	s.onWorker(w, l.Life, s.ttl/3, func() {
 		if l.over && l.Released != 0 {
 			return
 		}
@@ -283,7 +283,7 @@ func (s *sim) renew(w *simWorker, l *simLease) {
 				return
 			}
 			l.expires = s.now + s.ttl
-			s.on(w, l.Life, s.latency(), func() { l.term = sent + s.ttl - ms(1) })
+			s.onWorker(w, l.Life, s.latency(), func() { l.term = sent + s.ttl - ms(1) })
 		})
 		s.renew(w, l)
 	})
@@ -338,20 +338,20 @@ func (s *sim) section(w *simWorker, l *simLease) {
 		work = s.Int64N(2 * s.ttl)
 	}
 	end := s.now + work
-	var look func()
-	look = func() {
+	var checkTerm func()
+	checkTerm = func() {
 		if s.now < l.term {
 			l.Believed = s.now
 		} else if l.Lost == 0 {
 			l.Lost, l.Woken = s.now, s.now
 		}
 		if s.now >= end || l.Lost != 0 {
-			s.on(w, l.Life, s.Int64N(ms(1)), func() { s.write(w, l) })
+			s.onWorker(w, l.Life, s.Int64N(ms(1)), func() { s.write(w, l) })
 			return
 		}
-		s.on(w, l.Life, min(end-s.now, ms(2)), look)
+		s.onWorker(w, l.Life, min(end-s.now, ms(2)), checkTerm)
 	}
-	look()
+	checkTerm()
 }
 
 // Name is the name of the lock.
@@ -379,7 +379,7 @@ func (s *sim) write(w *simWorker, l *simLease) {
 			s.free(l)
 		}
 		silent := w.silent > s.now
-		s.on(w, l.Life, s.latency(), func() {
+		s.onWorker(w, l.Life, s.latency(), func() {
 			switch {
 			case silent:
 				l.Release = history.Unknown
@@ -409,7 +409,7 @@ func (s *sim) injectFault() {
 		f.To = s.now + s.ttl/2 + s.Int64N(2*s.ttl)
 		w.silent = max(w.silent, f.To)
 		// The client repeats the request that had no answer.
-		s.on(w, w.life, f.To-s.now+ms(1), func() {
+		s.onWorker(w, w.life, f.To-s.now+ms(1), func() {
 			if l := w.current; l != nil && !l.over && l.name.holders[l.ID] == l {
 				l.expires = s.now + s.ttl
 				s.answerGrant(w, l)
@@ -433,5 +433,5 @@ func (s *sim) kill(w *simWorker) {
 		}
 		s.lines = append(s.lines, history.Line{Claim: l.Claim})
 	}
-	s.on(w, w.life, ms(20), func() { s.act(w) })
+	s.onWorker(w, w.life, ms(20), func() { s.act(w) })
 }

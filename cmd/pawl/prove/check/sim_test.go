@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The history of a correct lock breaks no rule, with all kinds of faults.
-func TestCorrectHistories(t *testing.T) {
+// The faults are of all kinds.
+func TestTheHistoryOfACorrectLockBreaksNoRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := checked(someHistory(t))
 		if len(v.Violations) > 0 {

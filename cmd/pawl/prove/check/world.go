@@ -16,13 +16,13 @@ type world struct {
 
 	faults     timeline // the faults that delay claims, and the times when the server was slow
 	firstFault int64    // the time when the first fault was ordered
-	down       int64    // how long faults kept the server down
+	downtime   int64    // how long faults kept the server down
 	stops      timeline // the times when a worker did not run
 	network    timeline
 	dataLosses timeline // the faults in which the server may lose writes, if Run.Forgets
 
 	Verdict                           // without Violations
-	found   map[[2]string][]Violation // by rule and name; the first of each
+	found   map[[2]string][]Violation // the first violations, by rule and name
 }
 
 // name is one name of the history, with its claims.
