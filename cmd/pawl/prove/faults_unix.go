@@ -93,7 +93,7 @@ func (s *slot) awaitHold(ctx context.Context, timeout time.Duration) {
 	for begun := time.Now(); time.Since(begun) < timeout && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		held := false
-		for _, c := range s.open {
+		for _, c := range s.openClaims {
 			held = held || c.Got > 0
 		}
 		s.mu.Unlock()

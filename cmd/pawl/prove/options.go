@@ -24,7 +24,7 @@ type Options struct {
 	Workers     int
 	Faults      []string // the kinds
 	MaxFaults   int      // the number of faults of workers at one time
-	CheckFences bool     // the checked number of a register refuses a smaller fence; false: it takes any
+	CheckFences bool     // whether the checked number of a register refuses a smaller fence
 	Server      ServerOptions
 
 	// Begin checks, before the workers start, that the names are free. It sets Backend
@@ -45,7 +45,7 @@ type Options struct {
 type ServerOptions struct {
 	Command  string // starts the server, for the shell; empty if the server runs already
 	PID      int    // the process of a server that the run may stop; 0 if it may not
-	FailOver string // the command that fails the server over; empty if there is none
+	FailOver string // the command that makes the server fail over; empty if there is none
 }
 
 // Progress is the progress of a run.

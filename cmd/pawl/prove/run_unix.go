@@ -52,11 +52,11 @@ type slot struct {
 
 	faultMu sync.Mutex // held while a fault of the worker lasts
 
-	mu      sync.Mutex
-	process *process
-	ready   bool
-	open    map[int64]*history.Claim
-	ack     chan string // receives the kind of each fault that the worker itself causes
+	mu         sync.Mutex
+	process    *process
+	ready      bool                     // the process has opened its clients
+	openClaims map[int64]*history.Claim // the claims of the process that are not over
+	ack        chan string              // receives the kind of each fault that the worker itself causes
 }
 
 // Run runs workers for Duration, or until ctx ends.

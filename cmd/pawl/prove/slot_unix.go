@@ -43,7 +43,7 @@ func (s *slot) runProcesses() {
 // readMessages reads the messages of a process until it ends, and returns how it ended.
 func (s *slot) readMessages(p *process) (end string) {
 	s.mu.Lock()
-	s.process, s.ready, s.open = p, false, map[int64]*history.Claim{}
+	s.process, s.ready, s.openClaims = p, false, map[int64]*history.Claim{}
 	s.mu.Unlock()
 	if s.draining.Load() {
 		p.order(worker.Order{Do: "drain"})
@@ -56,13 +56,13 @@ func (s *slot) readMessages(p *process) (end string) {
 			s.mu.Unlock()
 		case m.Open != nil:
 			s.mu.Lock()
-			s.open[m.Open.ID] = m.Open
+			s.openClaims[m.Open.ID] = m.Open
 			s.mu.Unlock()
 		case m.Line != nil:
 			s.record(*m.Line)
 		case m.Still != nil:
 			s.mu.Lock()
-			if c := s.open[m.Still.Claim]; c != nil {
+			if c := s.openClaims[m.Still.Claim]; c != nil {
 				c.Believed = m.Still.At
 			}
 			s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *slot) readMessages(p *process) (end string) {
 	code := p.wait()
 	s.mu.Lock()
 	s.process, s.ready = nil, false
-	pending := slices.SortedFunc(maps.Values(s.open), func(a, b *history.Claim) int { return cmp.Compare(a.ID, b.ID) })
+	pending := slices.SortedFunc(maps.Values(s.openClaims), func(a, b *history.Claim) int { return cmp.Compare(a.ID, b.ID) })
 	s.mu.Unlock()
 	at := s.now()
 	for _, c := range pending {
@@ -111,7 +111,7 @@ func (s *slot) record(l history.Line) {
 		return
 	}
 	s.mu.Lock()
-	delete(s.open, c.ID)
+	delete(s.openClaims, c.ID)
 	s.mu.Unlock()
 	s.controller.mu.Lock()
 	defer s.controller.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 type actor struct {
 	*worker
 	client    Client
-	index     int // of the client
-	leads     bool
+	index     int  // of the client
+	leads     bool // it also takes part in the election
 	overstays bool // the current section works on when its lease is over
 	dice      *rand.Rand
 }
@@ -28,20 +28,20 @@ func (a *actor) act() {
 		case a.leads && a.chance(25):
 			a.lead()
 		case name.Kind == history.Election: // only lead claims it
-			a.single(a.Names[0], history.Whole, 1)
+			a.claimOne(a.Names[0], history.Whole, 1)
 		case name.Kind == history.Mutex && a.chance(15):
-			a.all(name)
+			a.claimAll(name)
 		case name.Kind == history.Semaphore:
-			a.single(name, history.Permits, 1+a.dice.IntN(min(2, name.Limit)))
+			a.claimOne(name, history.Permits, 1+a.dice.IntN(min(2, name.Limit)))
 		case name.Kind == history.RW && a.chance(75):
-			a.single(name, history.Shared, 1)
+			a.claimOne(name, history.Shared, 1)
 		default:
-			a.single(name, history.Whole, 1)
+			a.claimOne(name, history.Whole, 1)
 		}
 	}
 }
 
-func (a *actor) claim(name history.Name, mode string, weight int, how string) *history.Claim {
+func (a *actor) newClaim(name history.Name, mode string, weight int, how string) *history.Claim {
 	return &history.Claim{
 		ID: a.nextID.Add(1) - 1, Worker: a.Worker, Life: a.Life, Client: a.index,
 		Name: name.Name, Mode: mode, Weight: weight, How: how,
@@ -63,9 +63,9 @@ func (a *actor) begin(claims ...*history.Claim) {
 	}
 }
 
-// wait returns a context for the wait of a claim. Mostly it lasts longer than a dead
-// holder's lease, and sometimes only for a moment, so that waits end in every state.
-func (a *actor) wait() (context.Context, context.CancelFunc) {
+// waitContext returns a context for the wait of a claim. Mostly it lasts longer than a
+// dead holder's lease, and sometimes only for a moment, so that waits end in every state.
+func (a *actor) waitContext() (context.Context, context.CancelFunc) {
 	d := 4*a.TTL + 10*time.Second
 	if a.chance(15) {
 		d = time.Duration(a.dice.Int64N(int64(a.TTL) / 4))
@@ -74,13 +74,13 @@ func (a *actor) wait() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.draining, d)
 }
 
-func (a *actor) single(name history.Name, mode string, weight int) {
+func (a *actor) claimOne(name history.Name, mode string, weight int) {
 	how := history.Wait
 	if a.chance(20) {
 		how = history.Try
 	}
-	c := a.claim(name, mode, weight, how)
-	ctx, cancel := a.wait()
+	c := a.newClaim(name, mode, weight, how)
+	ctx, cancel := a.waitContext()
 	defer cancel()
 	a.begin(c)
 	client := a.client
@@ -89,7 +89,7 @@ func (a *actor) single(name history.Name, mode string, weight int) {
 		client = limiter.WithMaxHold(a.TTL)
 	}
 	lease, err := client.Claim(ctx, name, mode, weight, how == history.Try)
-	if a.answered(err, c) {
+	if a.recordAnswer(err, c) {
 		a.section([]*history.Claim{c}, []Lease{lease})
 	} else if a.overstays {
 		a.overstay.Store(true) // for the next section
@@ -97,9 +97,9 @@ func (a *actor) single(name history.Name, mode string, weight int) {
 	a.overstays = false
 }
 
-// all claims this mutex and the next one, unless their names differ only in case. With a
-// backend that folds such names, the claim would wait for itself.
-func (a *actor) all(name history.Name) {
+// claimAll claims this mutex and the next one, unless their names differ only in case.
+// With a backend that folds such names, the claim would wait for itself.
+func (a *actor) claimAll(name history.Name) {
 	names := []history.Name{name}
 	for i, n := range a.Names {
 		next := a.Names[(i+1)%len(a.Names)]
@@ -109,14 +109,14 @@ func (a *actor) all(name history.Name) {
 	}
 	claims := make([]*history.Claim, len(names))
 	for i, n := range names {
-		claims[i] = a.claim(n, history.Whole, 1, history.All)
+		claims[i] = a.newClaim(n, history.Whole, 1, history.All)
 		claims[i].Group = claims[0].ID
 	}
-	ctx, cancel := a.wait()
+	ctx, cancel := a.waitContext()
 	defer cancel()
 	a.begin(claims...)
 	leases, err := a.client.All(ctx, names)
-	if a.answered(err, claims...) {
+	if a.recordAnswer(err, claims...) {
 		a.section(claims, leases)
 	}
 }
@@ -126,23 +126,23 @@ func (a *actor) lead() {
 		if name.Kind != history.Election {
 			continue
 		}
-		c := a.claim(name, history.Whole, 1, history.Lead)
-		ctx, cancel := a.wait()
+		c := a.newClaim(name, history.Whole, 1, history.Lead)
+		ctx, cancel := a.waitContext()
 		defer cancel()
 		a.begin(c)
 		led := false
 		err := a.client.Lead(ctx, name, func(lease Lease) {
-			led = a.answered(nil, c)
+			led = a.recordAnswer(nil, c)
 			a.section([]*history.Claim{c}, []Lease{lease})
 		})
 		if !led {
-			a.answered(cmp.Or(err, context.Canceled), c)
+			a.recordAnswer(cmp.Or(err, context.Canceled), c)
 		}
 	}
 }
 
-// answered records the answer, and reports whether the claims are held.
-func (a *actor) answered(err error, claims ...*history.Claim) bool {
+// recordAnswer records the answer, and reports whether the claims are held.
+func (a *actor) recordAnswer(err error, claims ...*history.Claim) bool {
 	at := a.now()
 	for _, c := range claims {
 		c.Answered = at

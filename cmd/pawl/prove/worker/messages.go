@@ -25,7 +25,7 @@ type Config struct {
 	Section   time.Duration // the longest duration of most sections; 0 means 5 ms
 }
 
-// An Order is a later line of a worker's input.
+// An Order is a line of a worker's input after the Config.
 type Order struct {
 	Do     string  `json:"do,omitempty"` // "drain", "crash" or "overstay"
 	Answer *Answer `json:"answer,omitempty"`

@@ -25,7 +25,7 @@ func OpenPawl(ctx context.Context, c *Config, client int) (Client, error) {
 		return nil, err
 	}
 	if bug.driver != nil {
-		d = wrap(d, bug.driver)
+		d = withBug(d, bug.driver)
 	}
 	o := &pawl.Options{TTL: c.TTL, ID: fmt.Sprintf("prove-%d.%d.%d", c.Worker, c.Life, client)}
 	access.SetNamespaces(o, c.Namespace)
@@ -116,7 +116,7 @@ func (p *pawlClient) Claim(ctx context.Context, name history.Name, mode string, 
 
 func (p *pawlClient) All(ctx context.Context, names []history.Name) ([]Lease, error) {
 	if p.bug.onlyFirst {
-		return p.onlyFirst(ctx, names)
+		return p.lockFirst(ctx, names)
 	}
 	parts := make([]pawl.Lockable, len(names))
 	for i, n := range names {

@@ -36,10 +36,10 @@ type hooks struct {
 	name           func(name string) string
 	claim          func(c *driver.Claim, n int64)
 	grant          func(g *driver.Grant, n int64)
-	granted        func(ctx context.Context, w *wrapped, c driver.Claim)
-	refusal        func(w *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error)
-	renew          func(ctx context.Context, w *wrapped, l []driver.LeaseRef) ([]error, error)
-	release        func(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error
+	granted        func(ctx context.Context, w *buggyDriver, c driver.Claim)
+	refusal        func(w *buggyDriver, c driver.Claim, err error, n int64) (driver.Grant, error)
+	renew          func(ctx context.Context, w *buggyDriver, l []driver.LeaseRef) ([]error, error)
+	release        func(ctx context.Context, w *buggyDriver, l driver.LeaseRef, n int64) error
 }
 
 // FenceNotChecked is the planted bug of the register.
@@ -56,7 +56,7 @@ var plants = map[string]plant{
 	},
 	"backend-clock-fast": {
 		what:   "the backend ends leases after a third of their TTL",
-		driver: &hooks{claim: claimThird, renew: renewThird},
+		driver: &hooks{claim: claimThirdOfTTL, renew: renewThirdOfTTL},
 	},
 	"fence-falls": {
 		what: "one of seven fences is a second old",
@@ -105,7 +105,7 @@ var plants = map[string]plant{
 	},
 	"lease-ends-with-its-claim": {
 		what:   "the end of a claim's context ends its lease",
-		driver: &hooks{granted: releaseAfter},
+		driver: &hooks{granted: releaseWithContext},
 	},
 	"release-does-nothing": {
 		what:   "one of ten releases has no effect, but succeeds",
@@ -141,11 +141,11 @@ func oneNode(rawURL string, worker int) string {
 	return u.String()
 }
 
-// wrapped is a driver with a bug.
-type wrapped struct {
+// buggyDriver is a driver with a bug.
+type buggyDriver struct {
 	driver.Driver
 	*hooks
-	count atomic.Int64
+	calls atomic.Int64
 
 	mu     sync.Mutex
 	refuse map[driver.Token]refused
@@ -156,34 +156,35 @@ type refused struct {
 	err   error
 }
 
-// wrap puts a bug into a driver.
-func wrap(d driver.Driver, bug *hooks) driver.Driver {
-	w := &wrapped{Driver: d, hooks: bug, refuse: map[driver.Token]refused{}}
+// withBug puts a bug into a driver.
+func withBug(d driver.Driver, bug *hooks) driver.Driver {
+	w := &buggyDriver{Driver: d, hooks: bug, refuse: map[driver.Token]refused{}}
 	if bug.hidesAbilities {
 		return w
 	}
-	return unwrappable{w}
+	return transparentDriver{w}
 }
 
-type unwrappable struct{ *wrapped }
+// transparentDriver is a buggyDriver whose optional interfaces driver.As still finds.
+type transparentDriver struct{ *buggyDriver }
 
-func (u unwrappable) Unwrap() driver.Driver { return u.Driver }
+func (u transparentDriver) Unwrap() driver.Driver { return u.Driver }
 
 // AcquireAll fails, so that no request for several names bypasses the bug.
-func (u unwrappable) AcquireAll(context.Context, []driver.Claim) ([]driver.Grant, error) {
+func (u transparentDriver) AcquireAll(context.Context, []driver.Claim) ([]driver.Grant, error) {
 	return nil, errors.ErrUnsupported
 }
 
 // backendName returns the name that the backend gets.
-func (w *wrapped) backendName(name string) string {
+func (w *buggyDriver) backendName(name string) string {
 	if w.name == nil {
 		return name
 	}
 	return w.name(name)
 }
 
-func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	n := w.count.Add(1)
+func (w *buggyDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	n := w.calls.Add(1)
 	w.mu.Lock()
 	r := w.refuse[c.Token]
 	w.mu.Unlock()
@@ -212,7 +213,7 @@ func (w *wrapped) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return g, nil
 }
 
-func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (w *buggyDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	sent := slices.Clone(leases)
 	for i := range sent {
 		sent[i].Name = w.backendName(sent[i].Name)
@@ -223,14 +224,14 @@ func (w *wrapped) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error,
 	return w.Driver.Renew(ctx, sent)
 }
 
-func (w *wrapped) Release(ctx context.Context, l driver.LeaseRef) error {
+func (w *buggyDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	l.Name = w.backendName(l.Name)
 	if w.release != nil {
-		return w.release(ctx, w, l, w.count.Add(1))
+		return w.release(ctx, w, l, w.calls.Add(1))
 	}
 	return w.Driver.Release(ctx, l)
 }
 
-func (w *wrapped) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (w *buggyDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return w.Driver.Inspect(ctx, w.backendName(name))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func releaseAllHolders(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
+func releaseAllHolders(ctx context.Context, w *buggyDriver, l driver.LeaseRef, n int64) error {
 	err := w.Driver.Release(ctx, l)
 	breaker, can := driver.As[driver.LeaseBreaker](w.Driver)
 	if !can || !errors.Is(err, driver.ErrNoSuchLease) && n%20 != 0 {
@@ -22,14 +22,14 @@ func releaseAllHolders(ctx context.Context, w *wrapped, l driver.LeaseRef, n int
 	return err
 }
 
-func releaseNothing(ctx context.Context, w *wrapped, l driver.LeaseRef, n int64) error {
+func releaseNothing(ctx context.Context, w *buggyDriver, l driver.LeaseRef, n int64) error {
 	if n%10 == 0 {
 		return nil
 	}
 	return w.Driver.Release(ctx, l)
 }
 
-func renewHalf(ctx context.Context, w *wrapped, leases []driver.LeaseRef) ([]error, error) {
+func renewHalf(ctx context.Context, w *buggyDriver, leases []driver.LeaseRef) ([]error, error) {
 	answers := make([]error, len(leases))
 	for i, l := range leases {
 		if l.Token[0]%2 == 0 {
@@ -44,16 +44,16 @@ func renewHalf(ctx context.Context, w *wrapped, leases []driver.LeaseRef) ([]err
 	return answers, nil
 }
 
-func claimThird(c *driver.Claim, _ int64) { c.TTL = max(c.TTL/3, driver.MinTTL) }
+func claimThirdOfTTL(c *driver.Claim, _ int64) { c.TTL = max(c.TTL/3, driver.MinTTL) }
 
-func renewThird(ctx context.Context, w *wrapped, leases []driver.LeaseRef) ([]error, error) {
+func renewThirdOfTTL(ctx context.Context, w *buggyDriver, leases []driver.LeaseRef) ([]error, error) {
 	for i := range leases {
 		leases[i].TTL = max(leases[i].TTL/3, driver.MinTTL)
 	}
 	return w.Driver.Renew(ctx, leases)
 }
 
-func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant, error) {
+func grantRefusal(_ *buggyDriver, c driver.Claim, err error, n int64) (driver.Grant, error) {
 	if n%30 == 0 {
 		return driver.Grant{Fence: uint64(time.Now().UnixMicro()), Fences: 1, TTL: c.TTL}, nil
 	}
@@ -61,21 +61,21 @@ func grantRefusal(_ *wrapped, c driver.Claim, err error, n int64) (driver.Grant,
 }
 
 // refuseForAMinute makes Acquire repeat the refusal of a claim for a minute.
-func refuseForAMinute(w *wrapped, c driver.Claim, err error, _ int64) (driver.Grant, error) {
+func refuseForAMinute(w *buggyDriver, c driver.Claim, err error, _ int64) (driver.Grant, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse[c.Token] = refused{time.Now().Add(time.Minute), err}
 	return driver.Grant{}, err
 }
 
-func tryAgainSoon(_ *wrapped, _ driver.Claim, err error, _ int64) (driver.Grant, error) {
+func tryAgainSoon(_ *buggyDriver, _ driver.Claim, err error, _ int64) (driver.Grant, error) {
 	if held, is := errors.AsType[*driver.HeldError](err); is {
 		held.RetryAfter, held.Position = 20*time.Millisecond, 1
 	}
 	return driver.Grant{}, err
 }
 
-func releaseAfter(ctx context.Context, w *wrapped, c driver.Claim) {
+func releaseWithContext(ctx context.Context, w *buggyDriver, c driver.Claim) {
 	context.AfterFunc(ctx, func() {
 		_ = w.Driver.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
 	})
@@ -103,8 +103,8 @@ func (l *lateLease) Err() error {
 
 func (*lateLease) Done() <-chan struct{} { return nil }
 
-// onlyFirst locks the first of the names, and returns leases for all.
-func (p *pawlClient) onlyFirst(ctx context.Context, names []history.Name) ([]Lease, error) {
+// lockFirst locks the first of the names, and returns leases for all.
+func (p *pawlClient) lockFirst(ctx context.Context, names []history.Name) ([]Lease, error) {
 	first, err := p.lock(names[0], history.Whole, 1).Lock(ctx)
 	if err != nil {
 		return nil, err

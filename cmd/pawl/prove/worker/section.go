@@ -80,7 +80,7 @@ func (s *holding) work() {
 	writes := make([]*Ask, len(s.claims))
 	for i, c := range s.claims {
 		if c.Mode == history.Whole {
-			writes[i] = s.read(c)
+			writes[i] = s.readRegister(c)
 		}
 	}
 	if s.crash.CompareAndSwap(true, false) {
@@ -131,7 +131,7 @@ func (s *holding) length() time.Duration {
 	return time.Duration(s.dice.Int64N(int64(cmp.Or(s.Section, 5*time.Millisecond))))
 }
 
-func (s *holding) read(c *history.Claim) *Ask {
+func (s *holding) readRegister(c *history.Claim) *Ask {
 	a := s.ask(Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence})
 	if a.Stale {
 		return nil // a holder with a greater fence has used the register

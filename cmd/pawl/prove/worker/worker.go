@@ -34,10 +34,10 @@ type worker struct {
 	draining context.Context
 	drain    context.CancelFunc
 
-	out     sync.Mutex // one line at a time
-	lines   *json.Encoder
-	waiting sync.Mutex
-	answers map[int64]chan Answer // by claim
+	linesMu   sync.Mutex // one line at a time
+	lines     *json.Encoder
+	answersMu sync.Mutex
+	answers   map[int64]chan Answer // by claim
 
 	pace <-chan time.Time // gets a time for each claim; nil if Rate has no limit
 }
@@ -76,10 +76,10 @@ func (w *worker) readOrders(lines *json.Decoder) {
 		}
 		switch {
 		case o.Answer != nil:
-			w.waiting.Lock()
+			w.answersMu.Lock()
 			c := w.answers[o.Answer.Claim]
 			delete(w.answers, o.Answer.Claim)
-			w.waiting.Unlock()
+			w.answersMu.Unlock()
 			c <- *o.Answer
 		case o.Do == "drain":
 			w.drain()
@@ -94,9 +94,9 @@ func (w *worker) readOrders(lines *json.Decoder) {
 func (w *worker) now() int64 { return Now() - w.Epoch }
 
 func (w *worker) send(m Message) {
-	w.out.Lock()
+	w.linesMu.Lock()
 	err := w.lines.Encode(m)
-	w.out.Unlock()
+	w.linesMu.Unlock()
 	if err != nil {
 		os.Exit(1) // the controller is gone
 	}
@@ -105,9 +105,9 @@ func (w *worker) send(m Message) {
 // ask sends a request to the register. A claim has at most one request at a time.
 func (w *worker) ask(q Ask) Answer {
 	c := make(chan Answer, 1)
-	w.waiting.Lock()
+	w.answersMu.Lock()
 	w.answers[q.Claim] = c
-	w.waiting.Unlock()
+	w.answersMu.Unlock()
 	w.send(Message{Ask: &q})
 	return <-c
 }
