@@ -24,7 +24,7 @@ import (
 //     connections; Seed decides.
 type Fault struct {
 	Kind     string
-	MaxDelay time.Duration // the longest delay of Delay; Reorder delays by just this
+	MaxDelay time.Duration // the longest delay of Delay, and the only delay of Reorder
 	Seed     uint64        // of all random decisions
 }
 

@@ -20,22 +20,22 @@ func TestCutResetsHalfOfTheNewConnections(t *testing.T) {
 	old := p.worker(t)
 	old.exchanges("hello")
 	end := p.Begin(Fault{Kind: history.Cut, Seed: 1})
-	old.isReset()
+	old.wantReset()
 	if err := receive(t, e.ended); !isReset(err) {
 		t.Errorf("the server sees %v, want a reset", err)
 	}
-	const made = 64
+	const dialed = 64
 	worked := 0
-	for range made {
+	for range dialed {
 		if p.works(t, "hello") {
 			worked++
 		}
 	}
-	if worked < made/4 || worked > made*3/4 {
-		t.Errorf("%d of %d connections worked", worked, made)
+	if worked < dialed/4 || worked > dialed*3/4 {
+		t.Errorf("%d of %d connections worked, want about half", worked, dialed)
 	}
-	if hit := end(); hit != 1+made-worked {
-		t.Errorf("%d connections were hit, want %d", hit, 1+made-worked)
+	if hit := end(); hit != 1+dialed-worked {
+		t.Errorf("%d connections were hit, want %d", hit, 1+dialed-worked)
 	}
 	for range 16 {
 		p.worker(t).exchanges("hello")
@@ -91,7 +91,7 @@ func TestTheEndOfADelayDeliversTheData(t *testing.T) {
 			b.sends("two")
 			p.waitHits(t, 1)
 			if hit := end(); hit < 1 || hit > 4 {
-				t.Errorf("%d pieces were hit", hit)
+				t.Errorf("%d pieces were hit, want 1 to 4", hit)
 			}
 			for _, w := range []*worker{a, b} {
 				w.receives("one")
@@ -187,7 +187,7 @@ func TestTheRequestOfAClosedConnectionArrives(t *testing.T) {
 			w := p.worker(t)
 			w.exchanges("hello")
 			e.waitReceived(t, "hello")
-			end := p.Begin(Fault{Kind: kind, MaxDelay: 30 * time.Millisecond, Seed: seed(false)})
+			end := p.Begin(Fault{Kind: kind, MaxDelay: 30 * time.Millisecond, Seed: silenceSeed(false)})
 			w.sends("lock")
 			p.waitHits(t, 1) // with Swallow, the server has answered
 			_ = w.Close()
@@ -223,8 +223,8 @@ func TestSwallowDropsReplies(t *testing.T) {
 	if hit := end(); hit != 3 {
 		t.Errorf("%d replies were dropped, want 3", hit)
 	}
-	w.isReset() // without a reply before
-	fresh.isReset()
+	w.wantReset() // without a reply before
+	fresh.wantReset()
 	unused.exchanges("hello")
 	p.worker(t).exchanges("hello")
 }
@@ -246,10 +246,10 @@ func TestSwallowEndsWithAReset(t *testing.T) {
 	if hit := end(); hit != 1 {
 		t.Errorf("%d replies were dropped, want 1", hit)
 	}
-	w.isReset()
+	w.wantReset()
 }
 
-func TestSilenceHoldsBack(t *testing.T) {
+func TestSilenceHoldsDataBack(t *testing.T) {
 	for _, resets := range []bool{false, true} {
 		t.Run(fmt.Sprint(resets), func(t *testing.T) {
 			e := startEcho(t)
@@ -257,7 +257,7 @@ func TestSilenceHoldsBack(t *testing.T) {
 			old := p.worker(t)
 			old.exchanges("hello")
 			e.waitReceived(t, "hello")
-			end := p.Begin(Fault{Kind: history.Silence, Seed: seed(resets)})
+			end := p.Begin(Fault{Kind: history.Silence, Seed: silenceSeed(resets)})
 			fresh := p.worker(t)
 			old.sends("one")
 			p.waitHits(t, 1)
@@ -279,8 +279,8 @@ func TestSilenceHoldsBack(t *testing.T) {
 				t.Errorf("%d pieces were held back, want 3", hit)
 			}
 			if resets {
-				old.isReset()
-				fresh.isReset()
+				old.wantReset()
+				fresh.wantReset()
 				p.worker(t).exchanges("hello")
 				return
 			}

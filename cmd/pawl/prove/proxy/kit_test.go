@@ -177,7 +177,7 @@ func (w *worker) exchanges(line string) {
 	w.receives(line)
 }
 
-func (w *worker) isReset() {
+func (w *worker) wantReset() {
 	w.t.Helper()
 	if got, err := w.lines.ReadString('\n'); !isReset(err) {
 		w.t.Fatalf("the worker receives %q (%v), want a reset", got, err)
@@ -253,8 +253,8 @@ func (p *Proxy) locked(condition func() bool) bool {
 	return condition()
 }
 
-// seed returns a seed with which Silence ends with a reset, or without one.
-func seed(resets bool) uint64 {
+// silenceSeed returns a seed with which Silence ends in a reset, or in no reset.
+func silenceSeed(resets bool) uint64 {
 	for s := uint64(0); ; s++ {
 		p := &Proxy{}
 		end := p.Begin(Fault{Kind: history.Silence, Seed: s})

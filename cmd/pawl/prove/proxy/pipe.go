@@ -17,7 +17,7 @@ const (
 // A piece is the data of one call to Read.
 type piece struct {
 	data []byte
-	due  time.Time // when it is delivered at the earliest
+	due  time.Time // the earliest time of its delivery
 }
 
 func (p piece) cost() int { return len(p.data) + pieceOverhead }
@@ -140,8 +140,8 @@ func (w *pipe) waitDue() bool {
 	return false
 }
 
-// passEnd forwards the end of the stream, except of replies after Swallow has dropped
-// one: the link is reset when the fault ends. The caller holds the mutex.
+// passEnd forwards the end of the stream. If Swallow has dropped a reply, it omits the
+// end of the replies: the link is reset when the fault ends. The caller holds the mutex.
 func (w *pipe) passEnd() {
 	l := w.link
 	switch {

@@ -102,7 +102,7 @@ func TestForwardsAResetOfTheServer(t *testing.T) {
 	w := p.worker(t)
 	w.sends("hello")
 	w.receives("last words")
-	w.isReset()
+	w.wantReset()
 }
 
 // readLine reads a line byte by byte, so that it reads no data behind it.
@@ -155,7 +155,7 @@ func TestTheMemoryOfAPipeIsBounded(t *testing.T) {
 		all, _ := io.ReadAll(c)
 		arrived <- all
 	}))
-	end := p.Begin(Fault{Kind: history.Silence, Seed: seed(false)})
+	end := p.Begin(Fault{Kind: history.Silence, Seed: silenceSeed(false)})
 	w := p.worker(t)
 	sent := make([]byte, 6<<20)
 	_, _ = rand.NewChaCha8([32]byte{2}).Read(sent)
@@ -209,9 +209,9 @@ func checkClose(t *testing.T, kind string) {
 	}
 	p.Close()
 	noGoroutineLeft(t)
-	idle.isReset()
+	idle.wantReset()
 	if fresh != nil {
-		fresh.isReset()
+		fresh.wantReset()
 	}
 	if _, err := net.Dial("tcp", p.Addresses()[0]); err == nil {
 		t.Error("the proxy accepts a connection after Close")

@@ -61,8 +61,8 @@ func noTargets(reason string) location { return location{reason: reason} }
 func divide(rawURL string) location {
 	scheme, rest, _ := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
-	of := backends.Of(scheme)
-	if slices.Contains(of.TLS, scheme) {
+	backend := backends.Of(scheme)
+	if slices.Contains(backend.TLS, scheme) {
 		return noTargets(requiresTLS)
 	}
 	switch scheme {
@@ -97,7 +97,7 @@ func divide(rawURL string) location {
 		return u.mongodb()
 	}
 	// backends.All shows the other URLs with the default port of their clients.
-	_, port, found := strings.Cut(of.URL, "://HOST:")
+	_, port, found := strings.Cut(backend.URL, "://HOST:")
 	switch {
 	case !found:
 		return noTargets(unknownScheme)
@@ -183,7 +183,7 @@ func target(host, port string) string {
 	return net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port))
 }
 
-// redis replaces the path of a socket by a host, with the same parameters.
+// redis replaces the path of a socket with a host, and keeps the parameters.
 func (u *parts) redis(socket bool) location {
 	path, err := url.PathUnescape(u.path)
 	switch {

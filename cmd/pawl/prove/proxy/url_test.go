@@ -108,7 +108,7 @@ func TestSplitReturnsAReason(t *testing.T) {
 	}
 }
 
-// Split refuses only the schemes of backends.All that always use TLS, for TLS.
+// For a scheme of backends.All, TLS is the reason only if the scheme always uses TLS.
 func TestSplitKnowsEachScheme(t *testing.T) {
 	for _, b := range backends.All {
 		for _, scheme := range b.Schemes {
