@@ -47,7 +47,7 @@ func dom(t *testing.T, page, fragment string) string {
 func TestTheScriptShowsAViolation(t *testing.T) {
 	names := append(slices.Clone(kindsOfNames), history.Name{Name: "</script>\u202e", Kind: history.Mutex, Limit: 1})
 	m := makeHistory(plan{leases: 2000, faults: 10, seconds: 60, names: names})
-	m.overlap("b", .6)
+	m.plantOverlap("b", .6)
 	page := dom(t, write(t, m), "#v1")
 	if !strings.Contains(page, `data-ready="yes"`) || strings.Contains(page, "The timeline failed:</p>") {
 		t.Fatalf("the script failed: %s", regexp.MustCompile(`The timeline[^<]*`).FindAllString(page, -1))

@@ -127,7 +127,7 @@ func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 			fence = strconv.FormatUint(c.Fence, 10) // a number in JavaScript has only 53 bits
 		}
 		rows = append(rows, []any{
-			c.ID, c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Woken, c.Released, c.Freed, c.Died, c.used,
+			c.ID, c.Asked, c.Answered, c.Got, c.Believed, c.Lost, c.Woken, c.Released, c.Freed, c.Died, c.lastWrite,
 			c.Group, c.Worker, c.Life, c.Client, c.Weight, c.writes, c.end, s.names.add(c.Name), fence,
 			text(c.Mode), text(c.How), text(c.Answer), text(c.Error), text(c.Why), text(c.Release),
 		})

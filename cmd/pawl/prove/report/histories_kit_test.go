@@ -49,8 +49,8 @@ func (m *testHistory) history() *history.History {
 	return h
 }
 
-// repeated returns a history that repeats the claims, each time later, until it has that
-// many. It has the other lines once.
+// repeated returns a history with the given number of claims: it repeats the claims, each
+// time later. It has the other lines once.
 func (m *testHistory) repeated(claims int) *history.History {
 	all := m.history()
 	original := all.Claims
@@ -167,7 +167,7 @@ func modeOf(name history.Name) string {
 var kindsOfFaults = []string{history.Overstay, history.Kill, history.Stop, history.Delay, history.ServerStop}
 
 // addFault adds a fault that happens while a claim is held. An Overstay or a Stop costs
-// its holder the lease, and a Kill its life. A Delay has no effect.
+// its holder the lease, and a Kill ends its process. A Delay has no effect.
 func (m *testHistory) addFault(kind string, c *history.Claim, life *history.Worker) {
 	n := &m.v.Numbers
 	f := history.Fault{Kind: kind, Worker: c.Worker, From: c.Got, To: c.Got + ttl, Hit: 1}
@@ -196,8 +196,8 @@ func (m *testHistory) addFault(kind string, c *history.Claim, life *history.Work
 	m.add(history.Line{Fault: &f})
 }
 
-// overlap plants a second holder: a mutex is granted while another claim holds it.
-func (m *testHistory) overlap(name string, part float64) {
+// plantOverlap plants a second holder: a mutex is granted while another claim holds it.
+func (m *testHistory) plantOverlap(name string, part float64) {
 	all := m.granted(name)
 	for i := int(float64(len(all)) * part); i < len(all)-1; i++ {
 		a, b := all[i], all[i+1]

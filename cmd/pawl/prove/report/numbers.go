@@ -84,7 +84,7 @@ func (p *page) faultTable() markup.HTML {
 		if ineffective[k] > 0 {
 			value += " (" + number(ineffective[k]) + " more had no effect)"
 		}
-		rows = append(rows, [2]markup.HTML{markup.Join(key(k), text("span", meaning[k], class("aside"))), markup.Text(value)})
+		rows = append(rows, [2]markup.HTML{markup.Join(legendKey(k), text("span", meanings[k], class("aside"))), markup.Text(value)})
 	}
 	if len(rows) == 0 {
 		rows = append(rows, fact("None", "0"))
@@ -92,8 +92,8 @@ func (p *page) faultTable() markup.HTML {
 	return card("Faults", rows...)
 }
 
-// meaning has the effect of each kind of fault.
-var meaning = map[string]string{
+// meanings has a description of each kind of fault.
+var meanings = map[string]string{
 	"stop":           " a process is stopped for longer than the TTL",
 	"kill":           " a process is killed",
 	"crash":          " a process exits while it holds a lease",
@@ -109,10 +109,10 @@ var meaning = map[string]string{
 	"failover":       " another server takes over",
 }
 
-// key returns an entry of the legend, with its colour from the style.
-func key(kind string) markup.HTML {
+// legendKey returns the entry of a kind of fault in the legend. The style has its colour.
+func legendKey(kind string) markup.HTML {
 	colour := "other"
-	if meaning[kind] != "" {
+	if meanings[kind] != "" {
 		colour = kind
 	}
 	return text("span", visible.Text(kind), class("key f-"+colour))

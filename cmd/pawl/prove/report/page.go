@@ -14,13 +14,13 @@ import (
 // A page is the report without its data and script.
 type page struct {
 	*story
-	drawn      *choice
-	v          *check.Verdict
-	rules      []rule // the most important first
-	violations int    // of all rules
-	gravest    int    // the index of the headline's violation: the first of the most important broken rule
-	line       string // the verdict
-	kind       string // the CSS class of the verdict
+	drawn        *choice
+	v            *check.Verdict
+	rules        []rule // the most important first
+	violations   int    // of all rules
+	gravest      int    // the index of the headline's violation: the first of the most important broken rule
+	verdictLine  string
+	verdictClass string // of CSS
 }
 
 func newPage(s *story, d *choice, v *check.Verdict) *page {
@@ -33,7 +33,7 @@ func newPage(s *story, d *choice, v *check.Verdict) *page {
 			p.gravest = i
 		}
 	}
-	p.line, p.kind = p.outcome()
+	p.verdictLine, p.verdictClass = p.outcome()
 	return p
 }
 

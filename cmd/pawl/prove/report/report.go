@@ -68,7 +68,7 @@ func policy() string {
 // package markup makes no such elements. They are constants, except the data, which is
 // JSON without a "<".
 func (p *page) document(data []byte) []byte {
-	word, _, _ := strings.Cut(p.line, ":")
+	word, _, _ := strings.Cut(p.verdictLine, ":")
 	head := markup.Join(
 		markup.El("meta", markup.Attr("charset", "utf-8")),
 		markup.El("meta", markup.Attr("http-equiv", "Content-Security-Policy"), markup.Attr("content", policy())),

@@ -94,7 +94,7 @@ func TestAHistoryWithoutClaims(t *testing.T) {
 	wantWords(t, write(t, m), "Proves nothing: no lease was granted.")
 }
 
-func TestManyViolations(t *testing.T) {
+func TestTheReportCountsOmittedViolations(t *testing.T) {
 	m := makeHistory(plan{leases: 500, seconds: 20})
 	for i := range 1000 {
 		m.v.Violations = append(m.v.Violations, check.Violation{Rule: check.FenceFalls, Name: "a", Text: fmt.Sprint("number ", i), From: int64(i)})
@@ -134,7 +134,7 @@ func TestThePageUsesNoOtherSite(t *testing.T) {
 	}
 }
 
-func TestHostileTexts(t *testing.T) {
+func TestHostileTextsAreEscaped(t *testing.T) {
 	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\u2028\x00"
 	m := makeHistory(plan{leases: 300, seconds: 20, faults: 5, names: []history.Name{{Name: evil, Kind: history.Mutex + evil, Limit: 1}}})
 	r := m.lines[0].Run
@@ -169,14 +169,14 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestTheReportOfALongRunIsSmall(t *testing.T) {
 	m := makeHistory(plan{leases: 18_000, faults: 30})
-	m.overlap("a", .4)
+	m.plantOverlap("a", .4)
 	var b bytes.Buffer
 	noError(t, Write(&b, m.repeated(300_000), m.v))
 	page := b.String()
 	if len(page) > 15<<20 {
-		t.Errorf("the page has %d bytes", len(page))
+		t.Errorf("the page has %d bytes, want at most %d", len(page), 15<<20)
 	}
 	wantWords(t, page, "The timeline draws 60 000 of ", "A grey line below the phases")
 }

@@ -12,12 +12,12 @@ import (
 
 // A rule of the checker, as the page shows it.
 type rule struct {
-	key       string
-	broken    string // the headline of a violation; %s is the name
-	cases     int    // the number of cases in the run to which the rule applies
-	what      string // the noun for one case
-	off       string // why the rule was not checked; empty if it was
-	statement string
+	key           string
+	broken        string // the headline of a violation; %s is the name
+	cases         int    // the number of cases in the run to which the rule applies
+	what          string // the noun for one case
+	whyNotChecked string // empty if the rule was checked
+	statement     string
 }
 
 // rulesOf returns all rules, the most important first.
@@ -85,7 +85,7 @@ func (p *page) result(r rule) string {
 	switch {
 	case p.v.Count[r.key] > 0:
 		return resultBroken
-	case r.off != "":
+	case r.whyNotChecked != "":
 		return resultOff
 	case r.cases == 0:
 		return resultNothing
@@ -126,7 +126,7 @@ func (p *page) ruleRow(r rule) markup.HTML {
 	result := p.result(r)
 	words := map[string]string{
 		resultBroken: counted(p.v.Count[r.key], "violation"), resultHolds: "holds", resultNothing: "nothing to look at",
-		resultOff: "not checked: " + r.off,
+		resultOff: "not checked: " + r.whyNotChecked,
 	}[result]
 	return markup.El("tr",
 		markup.El("th", markup.Attr("scope", "row"), markup.Text(r.statement+" "), text("code", visible.Text(r.key), class("key"))),

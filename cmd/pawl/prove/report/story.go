@@ -19,9 +19,9 @@ type story struct {
 // A claim of the history, with its use of the register.
 type claim struct {
 	*history.Claim
-	end    int   // how it ended
-	writes int   // to the register
-	used   int64 // the time of the last write
+	end       int   // how it ended
+	writes    int   // to the register
+	lastWrite int64 // the time of the last write
 }
 
 // The ends of a claim. The script has the same numbers.
@@ -55,7 +55,7 @@ func (c *claim) isAbnormal() bool { return c.end != endNone && c.end != endRelea
 
 // lastTime returns the time of the last event of a claim.
 func (c *claim) lastTime() int64 {
-	return max(c.Last(), c.used)
+	return max(c.Last(), c.lastWrite)
 }
 
 // A mark is a refused write or a lost update of a register.
@@ -88,7 +88,7 @@ func newStory(h *history.History) *story {
 	}
 	for _, w := range h.Writes {
 		if c := claims[w.Claim]; c != nil {
-			c.writes, c.used = c.writes+1, max(c.used, w.At)
+			c.writes, c.lastWrite = c.writes+1, max(c.lastWrite, w.At)
 		}
 		if w.Stale {
 			s.marks = append(s.marks, mark{markStale, w.At, w.Claim, s.names.add(w.Name)})

@@ -101,7 +101,7 @@ func thinned(list []int, n int) []int {
 	return some
 }
 
-// sample takes all claims of a period in the middle of the run, for a third of the room.
+// sample takes all claims of a period in the middle of the run: a third of the room.
 func (s *story) sample(d *choice) {
 	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
@@ -120,13 +120,13 @@ func (s *story) nearest(d *choice, times []int64, n int) {
 	}
 	slices.Sort(times)
 	var rest []int
-	far := make([]int64, len(s.claims))
+	distance := make([]int64, len(s.claims))
 	for i := range s.claims {
 		if !d.chosen[i] {
-			rest, far[i] = append(rest, i), s.claims[i].distance(times)
+			rest, distance[i] = append(rest, i), s.claims[i].distance(times)
 		}
 	}
-	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(distance[a], distance[b]) })
 	for _, i := range rest[:min(n, len(rest))] {
 		d.take(i)
 	}

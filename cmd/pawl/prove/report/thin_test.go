@@ -8,7 +8,7 @@ import (
 // claims. Its gaps show where it omits claims.
 func TestThinning(t *testing.T) {
 	m := makeHistory(plan{leases: 15_000, faults: 10, seconds: 100})
-	m.overlap("b", .5)
+	m.plantOverlap("b", .5)
 	const limit = 3000
 	s := newStory(m.history())
 	if len(s.claims) < 2*limit {

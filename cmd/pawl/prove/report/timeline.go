@@ -101,7 +101,7 @@ func (p *page) legend() markup.HTML {
 	var faults []markup.HTML
 	for _, k := range slices.Concat(history.Kinds(), slices.Sorted(maps.Keys(kinds))) {
 		if kinds[k] {
-			faults = append(faults, markup.El("li", key(k)))
+			faults = append(faults, markup.El("li", legendKey(k)))
 		}
 		delete(kinds, k)
 	}

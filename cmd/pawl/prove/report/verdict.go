@@ -24,7 +24,7 @@ func (p *page) outcome() (line, kind string) {
 
 // verdict returns the section at the top of the page.
 func (p *page) verdict() markup.HTML {
-	parts := []markup.Part{class("verdict " + p.kind), markup.Attr("aria-label", "Verdict"), text("h1", p.line)}
+	parts := []markup.Part{class("verdict " + p.verdictClass), markup.Attr("aria-label", "Verdict"), text("h1", p.verdictLine)}
 	if len(p.v.Violations) > 0 {
 		parts = append(parts, markup.El("p", foreign("span", p.v.Violations[p.gravest].Text), markup.Text(" "),
 			text("a", "Show "+numbered(p.gravest), markup.Link("href", link(p.gravest)), class("jump"))))

@@ -64,8 +64,8 @@ func TestEachRuleHasASentence(t *testing.T) {
 
 func TestEachKindOfFaultHasAColourAndAMeaning(t *testing.T) {
 	all := constants(t, "../history/history.go")
-	if !slices.Equal(slices.Sorted(maps.Keys(meaning)), slices.Sorted(slices.Values(history.Kinds()))) {
-		t.Error("meaning has other kinds than history.Kinds")
+	if !slices.Equal(slices.Sorted(maps.Keys(meanings)), slices.Sorted(slices.Values(history.Kinds()))) {
+		t.Error("meanings has other kinds than history.Kinds")
 	}
 	for _, kind := range history.Kinds() {
 		if !slices.Contains(all, kind) {
