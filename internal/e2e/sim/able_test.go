@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// able is a driver with the optional abilities of a driver: it grants several names in
-// one step, and pushes changes.
-type able struct {
+// A pushingDriver is a driver with optional abilities: it grants several names in one
+// step, and pushes changes.
+type pushingDriver struct {
 	*tap
 	r *link
 }
 
 // AcquireAll implements driver.AllAcquirer.
-func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+func (a pushingDriver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
 	a.count(&a.acquires, len(claims))
 	q, sent := &a.p.w.queue, a.p.w.now()
 	for _, c := range claims {
@@ -34,16 +34,16 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 	a.countFailure(err)
 	if err == nil {
 		for i, c := range claims {
-			q.granted(a.p.w, c.Token, false)
-			a.p.w.terms.granted(&c, sent, grants[i])
-			a.p.w.turns.answered(a.p.w, c, true, false)
+			q.noteGrant(a.p.w, c.Token, false)
+			a.p.w.terms.noteGrant(&c, sent, grants[i])
+			a.p.w.turns.noteAnswer(a.p.w, c, true, false)
 		}
 	}
 	return grants, err
 }
 
 // Properties implements driver.Driver.
-func (a able) Properties() driver.Properties {
+func (a pushingDriver) Properties() driver.Properties {
 	p := a.tap.Properties()
 	p.PushesChanges = true
 	return p
@@ -51,7 +51,7 @@ func (a able) Properties() driver.Properties {
 
 // Watch implements driver.Watcher. Its notices are late or lost, like signals, and they
 // stop when the node loses its data.
-func (a able) Watch(name string, f func()) (stop func()) {
+func (a pushingDriver) Watch(name string, f func()) (stop func()) {
 	r := a.r
 	r.n.mu.Lock()
 	d := engine.Full(r.n.memory.Driver())

@@ -18,52 +18,52 @@ type scene struct {
 	other []step   // the steps of process 2
 }
 
-func locks(verb string, after, hold time.Duration) step {
+func lockStep(verb string, after, hold time.Duration) step {
 	return step{
-		verb: verb, name: "job", sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, ttl: 3 * time.Second,
+		verb: verb, name: "job", kind: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, ttl: 3 * time.Second,
 		after: after, hold: hold, timeout: never, cancel: never,
 	}
 }
 
-func (s step) as(sort string, weight, limit int) step {
-	s.sort, s.weight, s.limit = sort, weight, limit
+func (s step) as(kind string, weight, limit int) step {
+	s.kind, s.weight, s.limit = kind, weight, limit
 	return s
 }
 
-func (s step) through(do bool) step {
-	s.do = do
+func (s step) withDo() step {
+	s.usesDo = true
 	return s
 }
 
-// Process 2 comes first, and locks the name once more at the end, to find leftovers.
-var last = locks("lock", 0, time.Millisecond)
+// lastLock is the last step of process 2. It finds leftovers.
+var lastLock = lockStep("lock", 0, time.Millisecond)
 
 var scenes = func() []scene {
 	const late = 10 * time.Millisecond
-	holds := []step{locks("lock", 0, 50*time.Millisecond), last}
-	reads := []step{locks("lock", 0, 50*time.Millisecond).as("reader", 1, driver.Unlimited), last}
-	some := []step{locks("lock", 0, 50*time.Millisecond).as("permits", 2, 3), last}
+	holds := []step{lockStep("lock", 0, 50*time.Millisecond), lastLock}
+	reads := []step{lockStep("lock", 0, 50*time.Millisecond).as("reader", 1, driver.Unlimited), lastLock}
+	takesPermits := []step{lockStep("lock", 0, 50*time.Millisecond).as("permits", 2, 3), lastLock}
 	all := []scene{
-		{"Lock of a free name", [][]step{{locks("lock", late, 5*time.Millisecond)}}, []step{last}},
-		{"Lock of a held name", [][]step{{locks("lock", late, 5*time.Millisecond)}}, holds},
-		{"Lock behind another of its process", [][]step{{locks("lock", late+1, 5*time.Millisecond)}, {locks("lock", late, 5*time.Millisecond)}}, holds},
-		{"Lock that is passed on in its process", [][]step{{locks("lock", late, 2*time.Millisecond)}, {locks("lock", 0, 15*time.Millisecond)}}, []step{last}},
-		{"Lock for writing behind a reader", [][]step{{locks("lock", late, 5*time.Millisecond)}}, reads},
-		{"RLock behind a writer", [][]step{{locks("lock", late, 5*time.Millisecond).as("reader", 1, driver.Unlimited)}}, holds},
-		{"Acquire of permits that are taken", [][]step{{locks("lock", late, 5*time.Millisecond).as("permits", 2, 3)}}, some},
-		{"TryLock", [][]step{{locks("try", late, 5*time.Millisecond)}}, []step{last}},
-		{"TryAcquire beside others", [][]step{{locks("try", late, 5*time.Millisecond).as("permits", 1, 3)}}, some},
-		{"Do", [][]step{{locks("lock", late, 5*time.Millisecond).through(true)}}, holds},
-		{"ForceLock", [][]step{{locks("force", late, 5*time.Millisecond)}}, holds},
-		{"Break", [][]step{{locks("break", late, 0)}}, holds},
-		{"Close with a holder and a waiter", [][]step{{locks("close", late, 0)}, {locks("lock", 0, time.Second)}, {locks("lock", 5*time.Millisecond, 0)}}, []step{last}},
+		{"Lock of a free name", [][]step{{lockStep("lock", late, 5*time.Millisecond)}}, []step{lastLock}},
+		{"Lock of a held name", [][]step{{lockStep("lock", late, 5*time.Millisecond)}}, holds},
+		{"Lock behind another of its process", [][]step{{lockStep("lock", late+1, 5*time.Millisecond)}, {lockStep("lock", late, 5*time.Millisecond)}}, holds},
+		{"Lock that is passed on in its process", [][]step{{lockStep("lock", late, 2*time.Millisecond)}, {lockStep("lock", 0, 15*time.Millisecond)}}, []step{lastLock}},
+		{"Lock for writing behind a reader", [][]step{{lockStep("lock", late, 5*time.Millisecond)}}, reads},
+		{"RLock behind a writer", [][]step{{lockStep("lock", late, 5*time.Millisecond).as("reader", 1, driver.Unlimited)}}, holds},
+		{"Acquire of permits that are taken", [][]step{{lockStep("lock", late, 5*time.Millisecond).as("permits", 2, 3)}}, takesPermits},
+		{"TryLock", [][]step{{lockStep("try", late, 5*time.Millisecond)}}, []step{lastLock}},
+		{"TryAcquire beside others", [][]step{{lockStep("try", late, 5*time.Millisecond).as("permits", 1, 3)}}, takesPermits},
+		{"Do", [][]step{{lockStep("lock", late, 5*time.Millisecond).withDo()}}, holds},
+		{"ForceLock", [][]step{{lockStep("force", late, 5*time.Millisecond)}}, holds},
+		{"Break", [][]step{{lockStep("break", late, 0)}}, holds},
+		{"Close with a holder and a waiter", [][]step{{lockStep("close", late, 0)}, {lockStep("lock", 0, time.Second)}, {lockStep("lock", 5*time.Millisecond, 0)}}, []step{lastLock}},
 	}
 	return all
 }()
 
 func (s scene) plan(backend string) *plan {
 	p := &plan{
-		backend: backend, unit: 3 * time.Second, fates: 1, span: 0,
+		backend: backend, baseTTL: 3 * time.Second, fateSeed: 1, span: 0,
 		weather: weather{low: 500 * time.Microsecond, high: 2 * time.Millisecond},
 		names:   []namePlan{{name: "job"}}, nodes: make([]nodePlan, 1),
 		processes: []processPlan{{sessions: s.steps}, {sessions: [][]step{s.other}}},
@@ -92,13 +92,13 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 		for _, s := range scenes {
 			t.Run(fmt.Sprintf("%s over %s", s.name, backend), func(t *testing.T) {
 				h := simulate(t, s.plan(backend), planted{})
-				if len(h.found) > 0 {
+				if len(h.violations) > 0 {
 					report(t, h, "not cancelled", "the test")
 					return
 				}
 				moments := s.moments(h)
 				for _, at := range moments {
-					if h := simulate(t, s.cancelled(backend, at), planted{}); len(h.found) > 0 {
+					if h := simulate(t, s.cancelled(backend, at), planted{}); len(h.violations) > 0 {
 						report(t, h, fmt.Sprintf("cancelled after %v", at), "the test")
 						return
 					}
@@ -109,8 +109,8 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 	}
 }
 
-// moments returns the times of the events during the call, counted from its beginning,
-// the instants after them, and the middle of each two.
+// moments returns the times of the events during the call, counted from its beginning, an
+// instant after each event, and the middle between each two events.
 func (s scene) moments(h *history) []time.Duration {
 	var c *call
 	for _, x := range h.calls {
@@ -121,7 +121,7 @@ func (s scene) moments(h *history) []time.Duration {
 	end := max(c.answered, c.ended)
 	all := []time.Duration{0, 1}
 	before := c.began
-	for _, m := range h.w.moves {
+	for _, m := range h.w.eventTimes {
 		if m < c.began || m > end {
 			continue
 		}

@@ -36,9 +36,9 @@ func (h *history) checkAnswered(c *call) {
 	switch {
 	case c.answered == never:
 		h.violatedLocked(c.name, "%v was never answered", c)
-	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
+	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.usesDo && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
 		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
-	case c.stopped != never && !c.do && c.ended > c.stopped+attempt(c.ttl)+tolerance:
+	case c.stopped != never && !c.usesDo && c.ended > c.stopped+attempt(c.ttl)+tolerance:
 		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.stopped)
 	}
 }
@@ -58,13 +58,13 @@ func (h *history) checkFailure(c *call) {
 		h.checkRefusal(c)
 	case errors.Is(c.err, pawl.ErrNoSuchLease) && c.verb == "break":
 	case c.verb == "elect": // see checkRun
-	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
+	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.usesTry:
 	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.maxStepTime() >= c.attachedTo.detached+c.ttl-c.ttl/250:
 	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.anyShocked(c)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && h.mayTimeOut(c):
 	// Do lost its lease before f began.
-	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.usesDo && (!h.w.plan.quiet() || h.shockedLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
 		h.violatedLocked(c.name, "%v failed: %v", c, c.err)
@@ -111,7 +111,7 @@ func (h *history) footprint(c *call) moment {
 	switch {
 	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.detached > 0, c.process.closed(), c.minHold > 0, c.delay > 0:
 		return 1 << 62
-	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.released == nil && (h.w.plan.quiet() || !c.do && h.w.plan.backend != "quorum"):
+	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.releaseErr == nil && (h.w.plan.quiet() || !c.usesDo && h.w.plan.backend != "quorum"):
 		return end
 	}
 	return end + max(h.w.settleTime(), 2*c.ttl)

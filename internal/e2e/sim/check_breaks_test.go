@@ -32,8 +32,8 @@ func (h *history) checkBreaks() {
 	}
 }
 
-// checkReason: a broken lease was named by a break, or excluded a forced claim. Where
-// every message arrives, no lease expires.
+// checkReason: if a lease was broken, a break named it or a forced claim took it. In a
+// quiet plan no lease expires.
 func (h *history) checkReason(c *call) {
 	switch c.lost.Reason {
 	case pawl.ReasonBroken:
@@ -70,8 +70,8 @@ func (h *history) checkClosedAfterBreak(s *shock, o *call) {
 	}
 }
 
-// checkBreakSeen: where every message arrives, a holder sees a break when the signal
-// arrives, and not only at its next renewal.
+// checkBreakSeen: in a quiet plan, a holder sees a break when the signal arrives, and not
+// only at its next renewal.
 func (h *history) checkBreakSeen(s *shock, c *call) {
 	if !h.w.plan.quiet() || h.mayTimeOut(c) || c.attachedTo != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
 		return

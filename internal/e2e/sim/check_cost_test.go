@@ -4,8 +4,8 @@ import "time"
 
 // checkCosts limits the number of requests of each process, over a whole schedule:
 //
-//   - a claim asks once, and again: after a third of its QueueTTL (at most: less an
-//     eighth), for each signal, when a holder would expire, and after a failure
+//   - a claim asks once, and again: after a third of its QueueTTL or up to an eighth
+//     earlier, for each signal, when a holder would expire, and after a failure
 //   - a lease is renewed after a third of its TTL, checked for each signal, and renewed
 //     again after a failure
 //   - a claim is released once, or once more after the end of a request without an
@@ -31,7 +31,7 @@ func (h *history) checkCosts() {
 				held += max(c.stopped, c.lossSeen, c.believed) - c.believed
 			}
 		}
-		each := h.w.plan.unit / 4
+		each := h.w.plan.baseTTL / 4
 		most := func(n int, d time.Duration) int { return 4*n + 2*int(d/each) + 2*t.signals + 2*t.failed + 10 }
 		for _, kind := range []struct {
 			what       string
@@ -52,7 +52,7 @@ func (h *history) checkCosts() {
 
 // expiries returns how often clients poll because a holder would have expired by then.
 func (h *history) expiries(waited time.Duration) int {
-	n := len(h.calls) + int(waited/(h.w.plan.unit/8))
+	n := len(h.calls) + int(waited/(h.w.plan.baseTTL/8))
 	switch h.w.plan.backend {
 	case "quorum":
 		n += int(waited / (5 * time.Millisecond)) // while another claim has a node that the holder does not have

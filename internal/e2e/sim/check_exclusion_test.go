@@ -6,13 +6,12 @@ import (
 )
 
 // checkExclusion checks the rule of exclusion at a grant, because only then can a call
-// begin to believe that it holds the name. The calls that believe so weigh together no
-// more than the limit. A holder that has lost the name has been notified before the
-// grant.
+// begin to believe that it holds the name. The weights of these calls add up to no more
+// than the limit. A holder that has lost the name has been notified before the grant.
 func (h *history) checkExclusion(c *call) {
 	h.mu.Lock()
-	others := slices.DeleteFunc(slices.Clone(h.holds), func(o *call) bool { return o.name != c.name })
-	h.holds = append(h.holds, c)
+	others := slices.DeleteFunc(slices.Clone(h.holders), func(o *call) bool { return o.name != c.name })
+	h.holders = append(h.holders, c)
 	h.mu.Unlock()
 
 	believers, unnotified := []*call{c}, []*call(nil)
@@ -49,7 +48,7 @@ func list(calls []*call) string {
 
 // forgetLocked removes a call from the calls that believe that they hold a lease.
 func (h *history) forgetLocked(c *call) {
-	h.holds = slices.DeleteFunc(h.holds, func(o *call) bool { return o == c })
+	h.holders = slices.DeleteFunc(h.holders, func(o *call) bool { return o == c })
 }
 
 func isClosed(c <-chan struct{}) bool {

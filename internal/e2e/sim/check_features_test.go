@@ -60,20 +60,20 @@ func (h *history) checkConfirmed(c *call, damaged bool) {
 
 // checkUnhealthy: an unhealthy holder loses its lease within a third of a TTL.
 func (h *history) checkUnhealthy(c *call) {
-	if !c.health || c.sick == never || c.process.isDead() {
+	if !c.health || c.unhealthyAfter == never || c.process.isDead() {
 		return
 	}
-	last := c.believed + c.sick + c.ttl/3 + answerTolerance
+	last := c.believed + c.unhealthyAfter + c.ttl/3 + answerTolerance
 	for _, end := range []moment{c.stopped, c.lossSeen} {
 		if end != never && end <= last {
 			return
 		}
 	}
-	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.sick, max(c.stopped, c.lossSeen))
+	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.unhealthyAfter, max(c.stopped, c.lossSeen))
 }
 
-// checkHealthHandover: the backend itself granted a lease with a health function, and no
-// other lease is passed on to such a claim. Consecutive fences belong to one hold.
+// checkHealthHandover: no lease is passed on inside its process to or from a claim with a
+// health function. Consecutive fences belong to one hold.
 func (h *history) checkHealthHandover() {
 	if h.w.plan.backend == "quorum" {
 		return
@@ -87,8 +87,8 @@ func (h *history) checkHealthHandover() {
 	}
 }
 
-// checkKeyOrder: the functions of a Once begin in the order of their keys. Each key has
-// at most one function; or one until it is done.
+// checkKeyOrder: the functions of a Once begin in the order of their keys. A key runs at
+// most one function or, with WithAtLeastOnce, functions until one has succeeded.
 func (h *history) checkKeyOrder() {
 	for i, a := range h.tasks {
 		for _, b := range h.tasks[i+1:] {
@@ -100,12 +100,12 @@ func (h *history) checkKeyOrder() {
 	}
 }
 
-// checkOnce: the answer of Do about a key is true.
+// checkOnce: if Do answers that a key is done, a function has done it.
 func (h *history) checkOnce(c *call, damaged bool) {
 	if c.answered == never || damaged {
 		return
 	}
-	if !c.hasRun && c.answer == nil { // it is done
+	if !c.hasRun && c.answer == nil { // Do answers that the key is done
 		for _, o := range h.calls {
 			if o.verb == "once" && o != c && o.key >= c.key && o.began <= c.answered && (o.granted || !h.w.plan.quiet() || o.err != nil || o.process.isDead()) {
 				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.stopped <= c.answered }) {
@@ -116,7 +116,7 @@ func (h *history) checkOnce(c *call, damaged bool) {
 		h.violatedLocked(c.name, "the answer to %v is that %q is done, but no task has done it", c, c.key)
 	}
 	lost := errors.Is(c.answer, pawl.ErrLost)
-	if c.hasRun && c.ends == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.mayTimeOut(c) {
+	if c.hasRun && c.outcome == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.mayTimeOut(c) {
 		h.violatedLocked(c.name, "%v has done %q and nothing had gone wrong, but its answer is: %v", c, c.key, c.answer)
 	}
 }
@@ -128,7 +128,7 @@ func (h *history) checkRun(c *call) {
 	err, ctxOver := c.answer, c.ctxEnds != never && c.answered >= c.ctxEnds
 	switch {
 	case c.answered == never:
-	case c.own:
+	case c.ownError:
 		if !errors.Is(err, errOwn) {
 			h.violatedLocked(c.name, "%v: the function returned an error of its own, and Run: %v", c, err)
 		}
@@ -151,9 +151,9 @@ func (h *history) checkValueIsWritten(c *call, value []byte) {
 }
 
 // checkRenewals checks renewals when a node handles them: no renewal of a detached lease
-// is under way any more. Two cases are excluded. The network may keep a message for
-// longer than a request lasts. And in a quorum a majority has answered, but the others
-// may not have yet.
+// is under way any more. There are two exceptions. The network may keep a message for
+// longer than a request lasts. In a quorum a majority has answered, and a renewal may
+// still be under way to the other nodes.
 func (h *history) checkRenewals(p *process, leases []driver.LeaseRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,12 +173,12 @@ func (h *history) mayStayHeld(p *process, fence uint64, name string) bool {
 	return slices.ContainsFunc(h.calls, func(c *call) bool {
 		a := c.attached
 		same := c.fence >= fence && c.fence < fence+driver.MaxFences || h.w.plan.backend == "quorum" && c.process == p
-		return c.detached > 0 && c.name == name && same && (a == nil || a.ended == never || a.released != nil || a.process.mayLeave())
+		return c.detached > 0 && c.name == name && same && (a == nil || a.ended == never || a.releaseErr != nil || a.process.mayLeave())
 	})
 }
 
 // checkWatchers: when everything is over, each watcher has seen the last state. A watch
-// polls an unchanged name each 5 s, and gives a request up 5 s after it was sent.
+// polls an unchanged name each 5 s, and gives up a request 5 s after it was sent.
 func (w *world) checkWatchers() {
 	h := &w.history
 	watched := slices.DeleteFunc(slices.Clone(h.calls), func(c *call) bool {
@@ -191,7 +191,7 @@ func (w *world) checkWatchers() {
 	for _, c := range watched {
 		e := w.nodes[0].entry(c.name)
 		h.mu.Lock()
-		if c.answer == nil && (len(c.seen) == 0 || !alike(&e, &c.seen[len(c.seen)-1].entry)) {
+		if c.answer == nil && (len(c.sightings) == 0 || !alike(&e, &c.sightings[len(c.sightings)-1].entry)) {
 			h.violatedLocked(c.name, "%v has not seen the last state: %v", c, e)
 		}
 		h.checkExpiriesSeen(c)
@@ -219,7 +219,7 @@ func (h *history) checkExpiriesSeen(watcher *call) {
 			last += time.Second + c.ttl/8
 		}
 		holds, until := false, moment(0)
-		for _, s := range watcher.seen {
+		for _, s := range watcher.sightings {
 			has := slices.ContainsFunc(s.entry.Holders, func(x driver.Holder) bool { return x.Fence == c.fence })
 			if holds && !has {
 				until = s.at
@@ -233,4 +233,4 @@ func (h *history) checkExpiriesSeen(watcher *call) {
 }
 
 // pushesChanges reports whether the backend pushes changes.
-func (w *world) pushesChanges() bool { return w.plan.backend == "memory" && w.plan.fates%4 < 2 }
+func (w *world) pushesChanges() bool { return w.plan.backend == "memory" && w.plan.fateSeed%4 < 2 }

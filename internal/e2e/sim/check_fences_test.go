@@ -26,13 +26,12 @@ func (h *history) checkFences() {
 
 // checkFenceRises checks two leases of which a was shown first.
 //
-// If they exclude each other, the later lease has the greater fence. The exception is a
-// time in which b may belong to an older grant: its answer was on the way when a shock
-// ended it, or its process lost it and passed it on before the process knew. Where
-// nothing goes wrong, that time ends with a message; where anything may go wrong, with a
-// term. All shows a lease only when it has the last one, and its process may not know by
-// then that the lease was taken. There a message is not enough, because a renewal has to
-// check the signal.
+// If they exclude each other, the later lease has the greater fence. There is one
+// exception: b may belong to an older grant that a shock ended before its process knew
+// that. The grant's answer was still on the way then, or the process passed the lease on.
+// In a quiet plan the process knows of the shock after a message, otherwise after a term.
+// All returns its leases only when it has the last one, and until then it may not know
+// that another one was taken. It needs a term, because a renewal has to check the signal.
 func (h *history) checkFenceRises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed || b.attachedTo != nil && !a.excludes(b) {
 		return

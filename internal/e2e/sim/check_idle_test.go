@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// checkIdle: no claim waits for a free name. Where nothing goes wrong, the wait is no
-// longer than a hand-over. Otherwise it ends when the leases of dead holders have
-// expired, or when a lost signal has been replaced by a poll.
+// checkIdle: no claim waits for a free name. In a quiet plan the wait is no longer than a
+// hand-over. Otherwise it ends when the leases of dead holders have expired, or when a
+// poll has replaced a lost signal.
 func (h *history) checkIdle() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {
@@ -26,7 +26,7 @@ func (h *history) checkWait(c *call) {
 	}
 	from, to := c.began, end
 	if !h.w.plan.quiet() {
-		from = max(from, h.w.healedAt())
+		from = max(from, h.w.faultFreeFrom())
 	}
 	bound, cause := h.maxIdle(c)
 	var held [][2]moment
@@ -74,18 +74,18 @@ func (h *history) checkWait(c *call) {
 // the cause.
 func (h *history) maxIdle(c *call) (time.Duration, string) {
 	w := h.w
-	longest, stays, gaveUp := time.Duration(0), false, false
+	longest, heldLonger, gaveUp := time.Duration(0), false, false
 	for _, o := range h.calls {
 		if o.name != c.name {
 			continue
 		}
 		longest = max(longest, o.ttl+o.delay+o.minHold)
-		stays = stays || o.maxHold > 0 || o.health || o.verb == "force" || o.detaches
-		stays = stays || (o.delay > 0 || o.minHold > 0 || o.verb == "break") && !w.opensSoon()
+		heldLonger = heldLonger || o.maxHold > 0 || o.health || o.verb == "force" || o.detaches
+		heldLonger = heldLonger || (o.delay > 0 || o.minHold > 0 || o.verb == "break") && !w.opensSoon()
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {
-	case !w.plan.quiet(), stays:
+	case !w.plan.quiet(), heldLonger:
 	case gaveUp: // the request of the abandoned claim may arrive late
 		return w.settleTime(), "the end of an abandoned claim"
 	default:
@@ -99,6 +99,6 @@ func (h *history) maxIdle(c *call) (time.Duration, string) {
 	return 2*longest + 10*time.Second + w.settleTime(), "the expiry of dead holders"
 }
 
-// opensSoon reports whether one clock, known to within a message, decides when a name
-// opens that was closed, or held for its minimum.
+// opensSoon reports whether clients know to within a message when a closed name opens or
+// a minimum hold ends, because one clock decides it.
 func (w *world) opensSoon() bool { return w.plan.backend == "memory" || w.plan.backend == "redis" }

@@ -12,7 +12,7 @@ import (
 // after the last answer and after everything works again: until the end of a request
 // without an answer, and until its release has been repeated.
 func (w *world) settleTime() time.Duration {
-	longest := 2 * w.plan.unit
+	longest := 2 * w.plan.baseTTL
 	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
 }
 
@@ -25,17 +25,17 @@ func (w *world) settle() {
 		last = max(last, c.answered, c.ended)
 	}
 	h.mu.Unlock()
-	time.Sleep(max(last, w.healedAt()) + w.settleTime() - w.now())
+	time.Sleep(max(last, w.faultFreeFrom()) + w.settleTime() - w.now())
 }
 
-// leftovers reads the backend, after all calls and before a TTL has passed, and again
+// checkLeftovers reads the backend after all calls and before a TTL has passed, and again
 // when all clients are closed. A released lease holds no name, and an abandoned claim is
 // in no queue.
 //
 // It skips the documented exceptions: a process that was killed, or whose Close returned
 // an error; a clock that was set back; the minimum hold; and a node of a quorum that got
 // a request for a lease while that lease was detached.
-func (w *world) leftovers(when string) {
+func (w *world) checkLeftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
 			return
@@ -132,5 +132,5 @@ func (h *history) checkReleased(c *call) {
 // mayClose reports whether a call may have closed its name: it broke a lease, or had a
 // lease that was not released.
 func (c *call) mayClose() bool {
-	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.lossSeen != never || c.detached > 0 || c.released != nil))
+	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.lossSeen != never || c.detached > 0 || c.releaseErr != nil))
 }

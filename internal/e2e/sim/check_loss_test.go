@@ -25,16 +25,16 @@ func (h *history) checkLosses() {
 	}
 }
 
-// checkLossReason: where nothing goes wrong, no lease is lost. A broken lease was broken
-// by a call.
+// checkLossReason: in a quiet plan no lease is lost without a shock. A call has broken
+// each broken lease.
 func (h *history) checkLossReason(c *call) {
 	loss := c.lost
 	if loss == nil {
-		if lost, ok := errors.AsType[*pawl.LostError](c.released); ok {
+		if lost, ok := errors.AsType[*pawl.LostError](c.releaseErr); ok {
 			loss = lost
 		}
 	}
-	if loss == nil || loss.Name != c.name || loss.Reason == pawl.ReasonMaxHold || loss.Reason == pawl.ReasonClosed || loss.Reason == pawl.ReasonUnhealthy && c.sick != never {
+	if loss == nil || loss.Name != c.name || loss.Reason == pawl.ReasonMaxHold || loss.Reason == pawl.ReasonClosed || loss.Reason == pawl.ReasonUnhealthy && c.unhealthyAfter != never {
 		return
 	}
 	end := max(c.lossSeen, c.ended)
@@ -52,7 +52,7 @@ func (h *history) checkLossReason(c *call) {
 	h.violatedLocked(c.name, "%v was broken (%v), but no call can have broken it then", c, loss)
 }
 
-// checkMaxHold: a lease with a maximum hold ends by then.
+// checkMaxHold: a lease with a maximum hold ends within that time.
 func (h *history) checkMaxHold(c *call) {
 	if c.maxHold == 0 {
 		return
@@ -78,14 +78,14 @@ func (h *history) checkNextGrant(c, next *call) {
 			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}
-	released := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // in the backend, too
+	released := c.releaseErr == nil && c.detached == 0 && (!c.usesDo || h.w.plan.quiet()) // in the backend, too
 	if until := c.began + c.minHold; c.minHold > 0 && released && next.believed < until-c.minHold/250-time.Millisecond {
 		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}
 }
 
-// checkLossSeen: in every case, a holder sees its loss within one TTL after another claim
-// was granted the name, because no renewal can have succeeded since then.
+// checkLossSeen: a holder always sees its loss within one TTL after another claim was
+// granted the name, because no renewal can have succeeded since then.
 func (h *history) checkLossSeen(c, next *call) {
 	until := next.believed + c.ttl
 	if (c.stopped == never || c.stopped > until) && (c.lossSeen == never || c.lossSeen > until) {
@@ -100,10 +100,10 @@ func (h *history) checkLossSeen(c, next *call) {
 // have ended the lease on a majority; if the other claim has ended by the next renewal,
 // that renewal finds a majority again.
 func (h *history) checkRelease(c, next *call) {
-	if c.stopped == never || c.ended == never || next.believed >= c.stopped || c.released != nil || h.passed(c) {
+	if c.stopped == never || c.ended == never || next.believed >= c.stopped || c.releaseErr != nil || h.passed(c) {
 		return
 	}
-	if c.do && (!h.w.plan.quiet() || c.ended >= c.stopped+attempt(c.ttl)) {
+	if c.usesDo && (!h.w.plan.quiet() || c.ended >= c.stopped+attempt(c.ttl)) {
 		return
 	}
 	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way

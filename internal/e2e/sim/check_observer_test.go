@@ -29,12 +29,12 @@ func (p *process) observer() *pawl.Observer {
 func (t *tap) countEvent(e pawl.Event, note func(*eventCounts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.counts[e.Claim]
-	if of == nil {
-		of = &eventCounts{name: e.Name}
-		t.counts[e.Claim] = of
+	counts := t.counts[e.Claim]
+	if counts == nil {
+		counts = &eventCounts{name: e.Name}
+		t.counts[e.Claim] = counts
 	}
-	note(of)
+	note(counts)
 }
 
 // checkObservers: an Observer gets exactly one event for every claim, acquired or
@@ -44,7 +44,7 @@ func (h *history) checkObservers() {
 		t := p.tap
 		granted := 0
 		for _, c := range h.calls {
-			if c.process == p && (c.granted || c.do && errors.Is(c.err, pawl.ErrLost)) { // lost before Do began
+			if c.process == p && (c.granted || c.usesDo && errors.Is(c.err, pawl.ErrLost)) { // lost before Do began
 				granted++
 			}
 		}

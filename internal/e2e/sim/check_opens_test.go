@@ -8,7 +8,7 @@ import (
 )
 
 // checkQueueHead checks a node that has just handled a request: the head of the queue
-// does not fit beside the holders, or it would have been granted the name.
+// does not fit beside the holders. Otherwise the node would have granted it the name.
 func (w *world) checkQueueHead(n *node, name string) {
 	e := n.entry(name)
 	if e.ClosedFor > 0 || len(e.Waiters) == 0 {
@@ -18,7 +18,7 @@ func (w *world) checkQueueHead(n *node, name string) {
 	for _, h := range e.Holders {
 		held += int64(h.Permits)
 	}
-	if head.Permits == 1 && !slices.ContainsFunc(w.plan.names, func(p namePlan) bool { return p.name == name && p.sort == "permits" }) {
+	if head.Permits == 1 && !slices.ContainsFunc(w.plan.names, func(p namePlan) bool { return p.name == name && p.kind == "permits" }) {
 		head.Limit = driver.Unlimited
 	}
 	if held+int64(head.Permits) <= int64(head.Limit) {
@@ -52,14 +52,14 @@ func (h *history) checkOpeningsSeen(watcher *call) {
 	if !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
 		return
 	}
-	for i, s := range watcher.seen {
+	for i, s := range watcher.sightings {
 		last := s.at + s.entry.ClosedFor + s.entry.ClosedFor/250 + answerTolerance + 4*h.w.plan.weather.high
 		if !h.w.pushesChanges() {
 			last += time.Second + s.entry.ClosedFor/8
 		}
 		next := h.w.now()
-		if i+1 < len(watcher.seen) {
-			next = watcher.seen[i+1].at
+		if i+1 < len(watcher.sightings) {
+			next = watcher.sightings[i+1].at
 		}
 		if s.entry.ClosedFor > 0 && next > last {
 			h.violatedLocked(watcher.name, "%v saw at %v that the name is closed for %v, and nothing more until %v", watcher, s.at, s.entry.ClosedFor, next)

@@ -20,7 +20,7 @@ type queue struct {
 	tickets tickets // over a quorum
 }
 
-func (q *queue) of(token driver.Token) *place {
+func (q *queue) placeOf(token driver.Token) *place {
 	for _, p := range q.places {
 		if p.token == token {
 			return p
@@ -32,7 +32,7 @@ func (q *queue) of(token driver.Token) *place {
 func (q *queue) noteRequest(p *process, c driver.Claim, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if known := q.of(c.Token); known != nil {
+	if known := q.placeOf(c.Token); known != nil {
 		known.tried = sent
 	} else {
 		q.places = append(q.places, &place{
@@ -41,11 +41,11 @@ func (q *queue) noteRequest(p *process, c driver.Claim, sent moment) {
 	}
 }
 
-// wasQueued records the answer "queued" to a request.
-func (q *queue) wasQueued(w *world, token driver.Token, sent moment) {
+// noteQueued records the answer "queued" to a request.
+func (q *queue) noteQueued(w *world, token driver.Token, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.of(token)
+	p := q.placeOf(token)
 	if p.queued == never || w.now() >= p.kept+p.queueTTL { // the place may be new
 		p.queued = w.now()
 	}
@@ -55,16 +55,16 @@ func (q *queue) wasQueued(w *world, token driver.Token, sent moment) {
 func (q *queue) noteEnd(token driver.Token) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p := q.of(token); p != nil {
+	if p := q.placeOf(token); p != nil {
 		p.over = true
 	}
 }
 
-// granted checks that the granted claim passed no other claim.
-func (q *queue) granted(w *world, token driver.Token, force bool) {
+// noteGrant records a grant, and checks that the granted claim passed no other claim.
+func (q *queue) noteGrant(w *world, token driver.Token, force bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	b := q.of(token)
+	b := q.placeOf(token)
 	if b == nil || b.over {
 		return
 	}
@@ -77,7 +77,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 		if a.name != b.name || a.over || a.conditional || a.queued == never || a.queued >= b.asked {
 			continue
 		}
-		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have an unknown grant
+		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // otherwise a may have an unknown grant
 		keeps := now < a.kept+a.queueTTL-a.queueTTL/500
 		if !conflict || !keeps || w.plan.backend == "quorum" && !q.passes(w, b, a) {
 			continue

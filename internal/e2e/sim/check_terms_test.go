@@ -11,8 +11,8 @@ import (
 // terms records the ends of leases, counted from the sending of the successful request.
 // The keys are the tokens, which a lease keeps when another process attaches it.
 type terms struct {
-	mu sync.Mutex // protects the map, and what is in it
-	of map[driver.Token]*term
+	mu      sync.Mutex // protects the map, and what is in it
+	byToken map[driver.Token]*term
 }
 
 // A term is the backend's promise for one token.
@@ -23,43 +23,43 @@ type term struct {
 	until  moment
 }
 
-// promised records a successful answer: the lease lasts for ttl from sent on, or so does
-// the place in the queue, which a signal may make a lease.
+// promised records a successful answer: the lease lasts for ttl from sent on, or the
+// place in the queue does, which a signal may turn into a lease.
 func (t *terms) promised(name string, token driver.Token, sent moment, ttl time.Duration) *term {
-	x := t.of[token]
+	x := t.byToken[token]
 	if x == nil {
 		x = &term{name: name}
-		t.of[token] = x
+		t.byToken[token] = x
 	}
 	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // the default of WithGrace
 	x.until = max(x.until, sent+ttl-margin)
 	return x
 }
 
-func (t *terms) renewed(l driver.LeaseRef, sent moment) {
+func (t *terms) noteRenewal(l driver.LeaseRef, sent moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.promised(l.Name, l.Token, sent, l.TTL)
 }
 
-func (t *terms) queued(c *driver.Claim, sent moment) {
+func (t *terms) noteQueued(c *driver.Claim, sent moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.promised(c.Name, c.Token, sent, c.QueueTTL)
 }
 
-func (t *terms) granted(c *driver.Claim, sent moment, g driver.Grant) {
+func (t *terms) noteGrant(c *driver.Claim, sent moment, g driver.Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.promised(c.Name, c.Token, sent, min(g.TTL, c.TTL))
 	x.first, x.fences = g.Fence, uint64(max(g.Fences, 1))
 }
 
-// signaled records the fences of a lease that a signal granted.
-func (t *terms) signaled(s driver.Signal) {
+// noteSignal records the fences of a lease that a signal granted.
+func (t *terms) noteSignal(s driver.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := t.of[s.Token]; x != nil {
+	if x := t.byToken[s.Token]; x != nil {
 		x.first, x.fences = s.Fence, uint64(max(s.Fences, 1))
 	}
 }
@@ -71,10 +71,10 @@ func (h *history) checkDeadline(c *call, lease *pawl.Lease) {
 	if lease == nil {
 		return
 	}
-	deadline, promised := lease.Deadline().Sub(h.w.start)+h.w.planted.late(c), moment(-1)
+	deadline, promised := lease.Deadline().Sub(h.w.start)+h.w.planted.confirmDelay(c), moment(-1)
 	t := &h.w.terms
 	t.mu.Lock()
-	for _, x := range t.of {
+	for _, x := range t.byToken {
 		if x.name == c.name && c.fence >= x.first && c.fence < x.first+x.fences {
 			promised = max(promised, x.until)
 		}
@@ -87,7 +87,7 @@ func (h *history) checkDeadline(c *call, lease *pawl.Lease) {
 
 // late returns the error of a term that counts from the answer to Confirm, which is a
 // planted bug.
-func (b planted) late(c *call) time.Duration {
+func (b planted) confirmDelay(c *call) time.Duration {
 	if n := len(c.confirmed); b.countsFromAnswer && n > 0 && c.confirmed[n-1].err == nil {
 		return c.confirmed[n-1].answered - c.confirmed[n-1].sent
 	}

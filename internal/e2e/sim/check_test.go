@@ -76,7 +76,7 @@ func (w *world) setBack() (by time.Duration) {
 // maxWait is more than the longest possible wait, so that the checker finds a wait that
 // never ends.
 func (w *world) maxWait() time.Duration {
-	total := max(w.healedAt()-w.now(), 0) + time.Minute
+	total := max(w.faultFreeFrom()-w.now(), 0) + time.Minute
 	for _, p := range w.plan.processes {
 		for _, steps := range p.sessions {
 			for _, s := range steps {

@@ -21,26 +21,26 @@ import (
 // claim by its owner, which the quorum makes different for each claim. queue.mu protects
 // all of it.
 type tickets struct {
-	places map[string]*place   // by owner
-	frames map[string][]*frame // by name
+	places     map[string]*place       // by owner
+	nodeStates map[string][]*nodeState // by name
 }
 
-// A frame is the state of a name on one node, until the next frame of that node.
-type frame struct {
+// A nodeState is the state of a name on one node, until the next state of that node.
+type nodeState struct {
 	node             int
-	from, to         moment // to is never for the last frame
+	from, to         moment // to is never for the last state
 	holders, waiters []string
 }
 
-// A footing is the state of one claim on one node.
-type footing struct {
-	since    time.Time // of the place or the lease, according to the node
-	waits    bool
-	from     moment // from then on, it was there without a break; never if it is not
-	earliest time.Time
-	latest   time.Time // the limits of its ticket there, on the node's clock
-	again    bool      // it was there before, and lost its place
-	known    bool      // it was there at some time
+// A nodeClaim is the state of one claim on one node.
+type nodeClaim struct {
+	since     time.Time // of the place or the lease, according to the node
+	waits     bool
+	from      moment // from then on, it was there without a break; never if it is not there
+	earliest  time.Time
+	latest    time.Time // the limits of its ticket there, on the node's clock
+	lostPlace bool      // it was there before, and lost its place
+	wasThere  bool      // it is there, or was there at some time
 }
 
 // beganAt returns the time at which a claim began, on the clock of its process.
@@ -55,13 +55,13 @@ func (q *queue) noteOwner(w *world, c driver.Claim) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.of(c.Token)
-	if p == nil || p.footings != nil {
+	p := q.placeOf(c.Token)
+	if p == nil || p.onNodes != nil {
 		return
 	}
-	p.footings = make([]footing, len(w.nodes))
-	for i := range p.footings {
-		p.footings[i].from = never
+	p.onNodes = make([]nodeClaim, len(w.nodes))
+	for i := range p.onNodes {
+		p.onNodes[i].from = never
 	}
 	q.tickets.places[c.Owner.Client] = p
 }
@@ -71,35 +71,35 @@ func (q *queue) readNode(w *world, n *node, name string) {
 	e := n.entry(name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := &frame{node: n.number, from: w.now(), to: never}
-	stands := map[*place]bool{}
+	now := &nodeState{node: n.number, from: w.now(), to: never}
+	present := map[*place]bool{}
 	for _, h := range e.Holders {
 		now.holders = append(now.holders, h.Owner.Client)
 		if p := q.tickets.places[h.Owner.Client]; p != nil {
-			stands[p] = true
-			p.noteFooting(w, n, h.Since, false)
+			present[p] = true
+			p.noteOnNode(w, n, h.Since, false)
 		}
 	}
 	for _, x := range e.Waiters {
 		now.waiters = append(now.waiters, x.Owner.Client)
 		if p := q.tickets.places[x.Owner.Client]; p != nil {
-			stands[p] = true
-			p.noteFooting(w, n, x.Since, true)
+			present[p] = true
+			p.noteOnNode(w, n, x.Since, true)
 		}
 	}
 	for _, p := range q.tickets.places {
-		if p.name == name && !stands[p] {
-			p.footings[n.number].from = never
+		if p.name == name && !present[p] {
+			p.onNodes[n.number].from = never
 		}
 	}
-	q.addFrame(now, name)
+	q.addState(now, name)
 	q.checkOrder(w, now, name)
 }
 
-// noteFooting records that a claim is on a node. Its footing begins again if the claim
+// noteOnNode records that a claim is on a node. Its time there begins again if the claim
 // lost its place meanwhile, or was granted the name and gave it back.
-func (p *place) noteFooting(w *world, n *node, since time.Time, waits bool) {
-	f := &p.footings[n.number]
+func (p *place) noteOnNode(w *world, n *node, since time.Time, waits bool) {
+	f := &p.onNodes[n.number]
 	begins := f.from == never || waits && !f.since.Equal(since)
 	f.since, f.waits = since, waits
 	if !begins {
@@ -109,8 +109,8 @@ func (p *place) noteFooting(w *world, n *node, since time.Time, waits bool) {
 	beganAt := w.beganAt(p).Add(-driver.MaxLead / 2) // every ticket is early by that much
 	f.from, f.latest = w.now(), now
 	f.earliest = clamped(beganAt, now.Add(-driver.MaxLead), now)
-	f.again, f.known = f.known, true
-	if !f.again { // a claim that lost its place gets a new one at the end of the queue
+	f.lostPlace, f.wasThere = f.wasThere, true
+	if !f.lostPlace { // a claim that lost its place gets a new one at the end of the queue
 		f.latest = f.earliest
 	}
 }
@@ -126,9 +126,9 @@ func clamped(t, low, high time.Time) time.Time {
 	return t
 }
 
-// addFrame adds a frame, if the state has changed.
-func (q *queue) addFrame(now *frame, name string) {
-	all := q.tickets.frames[name]
+// addState adds a state if it differs from the last one of its node.
+func (q *queue) addState(now *nodeState, name string) {
+	all := q.tickets.nodeStates[name]
 	for _, s := range slices.Backward(all) {
 		if s.node != now.node {
 			continue
@@ -139,11 +139,11 @@ func (q *queue) addFrame(now *frame, name string) {
 		s.to = now.from
 		break
 	}
-	q.tickets.frames[name] = append(all, now)
+	q.tickets.nodeStates[name] = append(all, now)
 }
 
 // checkOrder is the rule of one node's queue. A node counts in microseconds.
-func (q *queue) checkOrder(w *world, s *frame, name string) {
+func (q *queue) checkOrder(w *world, s *nodeState, name string) {
 	if w.plan.damagesNodes() {
 		return
 	}
@@ -152,7 +152,7 @@ func (q *queue) checkOrder(w *world, s *frame, name string) {
 		if a == nil || b == nil {
 			continue
 		}
-		early, late := a.footings[s.node], b.footings[s.node]
+		early, late := a.onNodes[s.node], b.onNodes[s.node]
 		if d := early.earliest.Sub(late.latest); d > 2*time.Microsecond {
 			w.violated(name, "tickets: on node %d a claim of process %d, asked for at %v, stands before one of process %d, asked for at %v, which comes %v before it",
 				s.node, a.process, a.asked, b.process, b.asked, d)
@@ -164,13 +164,13 @@ func (q *queue) checkOrder(w *world, s *frame, name string) {
 // surely before it: on a majority of the nodes since before b began. A lost place counts
 // from the time at which a got a new one.
 func (q *queue) passes(w *world, b, a *place) bool {
-	if a.footings == nil || w.plan.damagesNodes() {
+	if a.onNodes == nil || w.plan.damagesNodes() {
 		return false
 	}
 	nodesBefore := 0
-	for _, f := range a.footings {
+	for _, f := range a.onNodes {
 		beganAt := w.beganAt(a)
-		if f.again {
+		if f.lostPlace {
 			beganAt = beganAt.Add(f.from - a.asked)
 		}
 		if f.from != never && f.from < b.asked && beganAt.Before(w.beganAt(b)) {
@@ -180,18 +180,18 @@ func (q *queue) passes(w *world, b, a *place) bool {
 	return nodesBefore > len(w.nodes)/2
 }
 
-// checkGivesBack checks an exclusive claim that still waits, and gives back the vote of a
-// node. It may do so for a claim that began before it and waits there, or for a claim
-// that has a majority, if it has seen that claim since its last request.
+// checkGivesBack checks an exclusive claim that still waits and gives back the vote of a
+// node. The claim may do so for a claim that began before it and waits on that node. It
+// may also do so for a claim with a majority that it has seen since its last request.
 func (q *queue) checkGivesBack(w *world, n int, l driver.LeaseRef) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.of(l.Token)
-	if a == nil || a.over || !a.queues || a.weight != driver.Exclusive || a.footings == nil || a.footings[n].from == never || a.footings[n].waits {
+	a := q.placeOf(l.Token)
+	if a == nil || a.over || !a.queues || a.weight != driver.Exclusive || a.onNodes == nil || a.onNodes[n].from == never || a.onNodes[n].waits {
 		return
 	}
 	holds := map[string]map[int]bool{}
-	for _, s := range q.tickets.frames[l.Name] {
+	for _, s := range q.tickets.nodeStates[l.Name] {
 		if s.to != never && s.to < a.tried {
 			continue
 		}
@@ -215,7 +215,7 @@ func (q *queue) checkGivesBack(w *world, n int, l driver.LeaseRef) {
 
 // standing returns the claims that wait on a node, for a message.
 func (q *queue) standing(n int, name string) (out []string) {
-	for _, s := range q.tickets.frames[name] {
+	for _, s := range q.tickets.nodeStates[name] {
 		if s.node != n || s.to != never {
 			continue
 		}
@@ -228,8 +228,8 @@ func (q *queue) standing(n int, name string) (out []string) {
 	return out
 }
 
-// damagesNodes reports whether a node's clock jumps, or a node loses its data. Then
-// places are lost, too.
+// damagesNodes reports whether a node's clock jumps, or a node loses its data. Such a
+// fault also loses places.
 func (p *plan) damagesNodes() bool {
 	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
 }

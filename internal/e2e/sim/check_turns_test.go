@@ -32,13 +32,13 @@ type turn struct {
 // turnKey is the key of a call's turn in its ctx.
 type turnKey struct{}
 
-func (t *turns) begin(c *call) *turn {
+func (t *turns) beginTurn(c *call) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &turn{c: c, waited: map[driver.Token]bool{}, held: map[driver.Token]bool{}}
 }
 
-func (t *turns) end(x *turn) {
+func (t *turns) endTurn(x *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x.over = true
@@ -57,8 +57,8 @@ func (t *turns) noteRequest(ctx context.Context, token driver.Token) {
 	}
 }
 
-// answered records the answer to a claim of a call of All.
-func (t *turns) answered(w *world, c driver.Claim, granted, waits bool) {
+// noteAnswer records the answer to a claim of a call of All.
+func (t *turns) noteAnswer(w *world, c driver.Claim, granted, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.byToken[c.Token]
@@ -86,7 +86,7 @@ func (t *turns) answered(w *world, c driver.Claim, granted, waits bool) {
 	}
 }
 
-func (t *turns) signaled(token driver.Token) {
+func (t *turns) noteSignal(token driver.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.byToken[token]; x != nil && !x.over {
@@ -94,7 +94,7 @@ func (t *turns) signaled(token driver.Token) {
 	}
 }
 
-func (t *turns) released(token driver.Token) {
+func (t *turns) noteRelease(token driver.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.byToken[token]

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A clock belongs to a node. It differs from true time, which is the time of the bubble.
-// It runs a little faster or slower, and may be set. Clients use true time: only the
-// relative speed of a node's clock matters.
+// A clock is the clock of a node. It runs a little faster or slower than true time, which
+// is the time of the bubble, and it may be set. Clients use true time: only the relative
+// speed of a node's clock matters.
 type clock struct {
 	start time.Time
 	ppm   int64 // how much faster, in millionths
@@ -45,8 +45,8 @@ type sample struct {
 	received time.Time
 }
 
-// bound returns a time on the node's clock. While that clock shows an earlier time, t has
-// not come: the rule in driver.End.
+// bound returns a time on the node's clock. While the clock shows an earlier time, t lies
+// in the future. This is the rule in driver.End.
 func (s sample) bound(t time.Time) time.Time {
 	ahead := t.Sub(s.received)
 	return s.node.Add(ahead - max(ahead, 0)/1000)

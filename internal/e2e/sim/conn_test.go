@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A conn is a connection of a process to Redis. Two goroutines carry the data, one each
-// way, with the delays of the weather, in order. Data that one end sent before it was
-// closed still arrives at the other.
+// A conn is a connection of a process to Redis. Two goroutines carry the data in order
+// and with the delays of the weather, one goroutine for each direction. Data that one end
+// sent before it was closed still arrives at the other.
 type conn struct {
 	n     *redisNode
 	p     *process
@@ -22,7 +22,7 @@ type conn struct {
 	ready bool // its first command has been sent
 }
 
-func (c *conn) begin() {
+func (c *conn) start() {
 	go c.pump(c.near, c.inner)
 	go c.pump(c.inner, c.near)
 }
@@ -83,12 +83,12 @@ func (c *conn) roll() (time.Duration, bool) {
 }
 
 func (c *conn) deliver(way chan parcel, to net.Conn) {
-	defer c.breaks()
+	defer c.closeBothEnds()
 	for p := range way {
 		if d := p.due - c.n.w.now(); d > 0 {
 			time.Sleep(d)
 		}
-		for d := c.held(); d > 0 && !c.p.isDead(); d = c.held() {
+		for d := c.blockedFor(); d > 0 && !c.p.isDead(); d = c.blockedFor() {
 			time.Sleep(d)
 		}
 		if p.last || to == c.near && c.p.isDead() {
@@ -101,19 +101,19 @@ func (c *conn) deliver(way chan parcel, to net.Conn) {
 	}
 }
 
-// held returns how much longer no data passes.
-func (c *conn) held() time.Duration {
+// blockedFor returns how much longer no data passes.
+func (c *conn) blockedFor() time.Duration {
 	c.mu.Lock()
 	ready := c.ready
 	c.mu.Unlock()
 	if !ready {
 		return 0
 	}
-	return c.n.held(c.p)
+	return c.n.blockedFor(c.p)
 }
 
-// breaks closes both ends.
-func (c *conn) breaks() {
+// closeBothEnds closes both ends.
+func (c *conn) closeBothEnds() {
 	_ = c.near.Close()
 	_ = c.inner.Close()
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any.
-// After the bytes, they continue from a seed that depends on them.
+// dice draw a schedule from a seed or from a fuzzer's bytes. After the last byte, they
+// continue from a seed that depends on the bytes.
 type dice struct {
 	bytes  []byte
 	random *rand.Rand
 }
 
-func seeded(seed uint64) *dice { return &dice{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} }
+func diceOf(seed uint64) *dice { return &dice{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} }
 
-func chosen(b []byte) *dice {
+func diceFrom(b []byte) *dice {
 	h := fnv.New64a()
 	_, _ = h.Write(b)
-	d := seeded(h.Sum64())
+	d := diceOf(h.Sum64())
 	d.bytes = b
 	return d
 }
@@ -57,5 +57,5 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(float64(high-low)*float64(d.below(steps))/steps)
 }
 
-// one draws one of the values.
-func one[T any](d *dice, of ...T) T { return of[d.below(len(of))] }
+// oneOf draws one of the values.
+func oneOf[T any](d *dice, of ...T) T { return of[d.below(len(of))] }

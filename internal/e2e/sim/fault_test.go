@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A fault happens at one moment, or lasts from then on for a while.
+// A fault happens at one moment, or begins then and lasts for a while.
 type fault struct {
 	at      time.Duration
 	kind    string
@@ -27,7 +27,7 @@ func (p *plan) drawFaults(d *dice) {
 	breaks := []string{"jump", "wipe"}
 	for range 1 + d.below(4) {
 		f := fault{
-			at: d.between(0, p.span), kind: one(d, kinds...), lasts: d.between(0, p.unit),
+			at: d.between(0, p.span), kind: oneOf(d, kinds...), lasts: d.between(0, p.baseTTL),
 			process: d.below(len(p.processes)), node: d.below(len(p.nodes)),
 		}
 		if d.chance(30) {
@@ -39,10 +39,10 @@ func (p *plan) drawFaults(d *dice) {
 	if !d.chance(20) {
 		return
 	}
-	f := fault{at: d.between(p.unit/2, p.span), kind: one(d, breaks...), node: d.below(len(p.nodes))}
+	f := fault{at: d.between(p.baseTTL/2, p.span), kind: oneOf(d, breaks...), node: d.below(len(p.nodes))}
 	switch f.kind {
 	case "jump":
-		f.lasts = d.between(0, 2*p.unit)
+		f.lasts = d.between(0, 2*p.baseTTL)
 		if d.chance(30) {
 			f.lasts = -f.lasts
 		}
@@ -57,13 +57,13 @@ func (p *plan) drawFaults(d *dice) {
 // MaxLead, and the difference of the clocks. A single node may be back at once.
 func (p *plan) staysAway(d *dice) time.Duration {
 	if p.backend == "quorum" {
-		return 3*p.unit + 2*time.Minute
+		return 3*p.baseTTL + 2*time.Minute
 	}
-	return d.between(time.Millisecond, p.unit)
+	return d.between(time.Millisecond, p.baseTTL)
 }
 
-// strike makes the fault happen.
-func (w *world) strike(f fault) {
+// injectFault makes the fault happen.
+func (w *world) injectFault(f fault) {
 	p := w.processes[f.process]
 	w.note("", p, f.kind, f)
 	switch f.kind {
@@ -95,7 +95,7 @@ func (w *world) strike(f fault) {
 			w.noteShock("", f.kind)
 		}
 	case "wipe":
-		w.nodes[f.node].lose(f.lasts)
+		w.nodes[f.node].loseData(f.lasts)
 		if !w.withstands(f) {
 			w.noteShock("", f.kind)
 		}
@@ -103,9 +103,9 @@ func (w *world) strike(f fault) {
 }
 
 // withstands reports whether the backend tolerates the fault. A quorum tolerates a node
-// that lost its data and stays away. It also tolerates a clock that jumps, if each lease
-// is on more than a bare majority of the nodes: where no message is lost, and there is no
-// other fault.
+// that lost its data and stays away. It also tolerates a clock that jumps if each lease
+// is on more than a bare majority of the nodes. That is so if no message is lost and the
+// plan has no other fault.
 func (w *world) withstands(f fault) bool {
 	return w.plan.backend == "quorum" && (f.kind == "wipe" || w.plan.weather.slow == 0 && len(w.plan.faults) == 1)
 }

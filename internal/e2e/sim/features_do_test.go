@@ -26,8 +26,8 @@ type confirmation struct {
 	err            error
 }
 
-// useLease does what a user does with a lease until its release. It returns false if
-// there is nothing left to release.
+// useLease does what a user does with a lease until its release. It returns false if the
+// user has nothing left to release.
 func (p *process) useLease(ctx context.Context, c *call, lease *pawl.Lease) bool {
 	for range c.confirms {
 		if !p.wait(c.hold/time.Duration(c.confirms+1), lease.Done()) {
@@ -40,7 +40,7 @@ func (p *process) useLease(ctx context.Context, c *call, lease *pawl.Lease) bool
 		c.confirmed = append(c.confirmed, x)
 		p.w.history.mu.Unlock()
 		p.w.history.checkDeadline(c, lease)
-		p.w.note(c.name, p, "has confirmed", answer(c, x.err))
+		p.w.note(c.name, p, "has confirmed", aboutCall(c, x.err))
 	}
 	if !c.detaches {
 		return p.wait(c.hold/time.Duration(c.confirms+1), lease.Done())
@@ -50,13 +50,13 @@ func (p *process) useLease(ctx context.Context, c *call, lease *pawl.Lease) bool
 	}
 	handle, err := lease.Detach(ctx)
 	if err != nil {
-		p.w.note(c.name, p, "could not detach", answer(c, err))
+		p.w.note(c.name, p, "could not detach", aboutCall(c, err))
 		return p.wait(c.hold/2, lease.Done())
 	}
-	handle = p.w.planted.patch(handle)
+	handle = p.w.planted.patchHandle(handle)
 	p.w.history.noteDetached(c, handle)
 	if c.detachedFor != never {
-		p.w.processes[c.to].attach(c, handle)
+		p.w.processes[c.attacher].attach(c, handle)
 	}
 	return false
 }
@@ -84,7 +84,7 @@ func (h *history) noteDetached(c *call, handle pawl.Handle) {
 	h.w.note(c.name, c.process, "has detached", c)
 }
 
-// attach attaches a lease that was detached. To the checker, the claim of the detached
+// attach attaches a lease that was detached. For the checker, the claim of the detached
 // lease continues, because the name was held all the time.
 func (p *process) attach(of *call, handle pawl.Handle) {
 	if !p.wait(of.detachedFor, nil) {
@@ -93,7 +93,7 @@ func (p *process) attach(of *call, handle pawl.Handle) {
 	ctx := context.Background() // Attach bounds its request
 	s := of.step
 	s.verb, s.hold, s.feature = "attach", of.hold/2, feature{}
-	c := p.w.history.begin(p, s)
+	c := p.w.history.beginCall(p, s)
 	p.w.history.mu.Lock()
 	c.attachedTo, c.sent, c.began = of, c.began, of.began
 	of.attached = c
@@ -117,7 +117,7 @@ func (c *call) healthCheck(context.Context) error {
 	h := &c.process.w.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.sick != never && c.granted && h.w.now() >= c.believed+c.sick {
+	if c.unhealthyAfter != never && c.granted && h.w.now() >= c.believed+c.unhealthyAfter {
 		return errSick
 	}
 	return nil
@@ -133,8 +133,8 @@ func (p *process) lockAll(ctx context.Context, c *call) {
 		if name != c.name {
 			s := c.step
 			s.name, s.others = name, names
-			s.sort, s.weight, s.limit = crowdedOr(name, "mutex").claim()
-			x = p.w.history.begin(p, s)
+			s.kind, s.weight, s.limit = crowdedOr(name, "mutex").claim()
+			x = p.w.history.beginCall(p, s)
 			p.w.history.mu.Lock()
 			x.ctxEnds = c.ctxEnds
 			p.w.history.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *process) lockAll(ctx context.Context, c *call) {
 			if p.w.planted.holdsWhileWaiting { // All keeps locks with a value
 				o = append(o, pawl.WithValue(nil))
 			}
-			if x.sort == "permits" {
+			if x.kind == "permits" {
 				parts = append(parts, p.locks.Semaphore(name, x.limit, o...).Permits(x.weight))
 			} else {
 				parts = append(parts, p.locks.Mutex(name, o...))
@@ -154,12 +154,12 @@ func (p *process) lockAll(ctx context.Context, c *call) {
 	}
 	all := pawl.All(parts...)
 	take := all.Lock
-	if c.tries {
+	if c.usesTry {
 		take = all.TryLock
 	}
-	t := p.w.turns.begin(c)
+	t := p.w.turns.beginTurn(c)
 	leases, err := take(context.WithValue(ctx, turnKey{}, t))
-	p.w.turns.end(t)
+	p.w.turns.endTurn(t)
 	for _, x := range calls {
 		if err != nil {
 			p.w.history.noteAnswer(x, err)
@@ -183,14 +183,14 @@ func (p *process) lockAll(ctx context.Context, c *call) {
 	}
 }
 
-// crowdedOr returns the plan of a crowded name, or a plan of that sort for another name.
-func crowdedOr(name, sort string) namePlan {
+// crowdedOr returns the plan of a crowded name, or a plan of that kind for another name.
+func crowdedOr(name, kind string) namePlan {
 	for _, n := range crowded {
 		if n.name == name {
 			return n
 		}
 	}
-	return namePlan{name: name, sort: sort}
+	return namePlan{name: name, kind: kind}
 }
 
 // A task is one run of the function of a Once.
@@ -208,9 +208,9 @@ func (p *process) doOnce(ctx context.Context, c *call) {
 		o = append(o, pawl.WithAtLeastOnce())
 	}
 	h := &p.w.history
-	did := false
-	ran, err := p.locks.Once(c.name, o...).Do(ctx, c.key, func(ctx context.Context) error {
-		did = true
+	ran := false
+	reported, err := p.locks.Once(c.name, o...).Do(ctx, c.key, func(ctx context.Context) error {
+		ran = true
 		t := &task{key: c.key, by: c, began: p.w.now()}
 		h.mu.Lock()
 		h.tasks = append(h.tasks, t)
@@ -219,7 +219,7 @@ func (p *process) doOnce(ctx context.Context, c *call) {
 		h.noteGrant(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		p.wait(c.hold, ctx.Done())
 		h.noteStop(c)
-		if c.ends != "" {
+		if c.outcome != "" {
 			return errOwn
 		}
 		h.mu.Lock()
@@ -227,27 +227,27 @@ func (p *process) doOnce(ctx context.Context, c *call) {
 		h.mu.Unlock()
 		return nil
 	})
-	if ran != did {
-		p.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, ran, did)
+	if reported != ran {
+		p.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, reported, ran)
 	}
 	h.mu.Lock()
-	c.hasRun, c.answer = ran, err
+	c.hasRun, c.answer = reported, err
 	h.mu.Unlock()
 	h.noteDo(c, err)
 }
 
-// runElection is a call of Election.Run. Its terms are calls of their own.
+// runElection is a call of Election.Run. Each term is a call of its own.
 func (p *process) runElection(ctx context.Context, c *call) {
 	h, w := &p.w.history, p.w
 	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
 	e := p.locks.Election(c.name, pawl.WithTTL(c.ttl), pawl.WithValue(value(0)))
-	set := never
-	if c.sets > 0 {
+	valueSetAt := never
+	if c.setValueAfter > 0 {
 		go func() {
-			if p.wait(c.sets, ctx.Done()) && ctx.Err() == nil {
-				set = w.now()
+			if p.wait(c.setValueAfter, ctx.Done()) && ctx.Err() == nil {
+				valueSetAt = w.now()
 				err := e.SetValue(ctx, value(1))
-				w.note(c.name, p, "has set its value", answer(c, err))
+				w.note(c.name, p, "has set its value", aboutCall(c, err))
 			}
 		}()
 	}
@@ -260,7 +260,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 		if len(terms) > 0 {
 			h.mu.Lock()
 			t := terms[len(terms)-1]
-			t.ended, t.released = w.now(), errTerm
+			t.ended, t.releaseErr = w.now(), errTerm
 			h.mu.Unlock()
 		}
 	}
@@ -269,26 +269,26 @@ func (p *process) runElection(ctx context.Context, c *call) {
 	err := run(ctx, func(ctx context.Context) error {
 		endTerm()
 		s := c.step
-		s.verb, s.do, s.feature, s.timeout = "term", true, feature{}, never
-		t := h.begin(p, s)
+		s.verb, s.usesDo, s.feature, s.timeout = "term", true, feature{}, never
+		t := h.beginCall(p, s)
 		h.mu.Lock()
 		t.began, t.answered = began, w.now()
 		terms = append(terms, t)
 		h.mu.Unlock()
-		waited, hold := set, c.hold
-		if c.stays {
-			hold = max(hold, w.healedAt()-w.now()+c.ttl+30*time.Second)
+		setBefore, hold := valueSetAt, c.hold
+		if c.keepsLeading {
+			hold = max(hold, w.faultFreeFrom()-w.now()+c.ttl+30*time.Second)
 		}
 		fence, _ := pawl.FenceOf(ctx, c.name)
 		h.noteGrant(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		alive := p.wait(hold, ctx.Done())
-		if c.stays && alive && ctx.Err() == nil && waited != never {
+		if c.keepsLeading && alive && ctx.Err() == nil && setBefore != never {
 			h.checkValueIsWritten(t, value(1))
 		}
-		resigns := strings.HasPrefix(c.ends, "resigns") && len(terms) < 3
+		resigns := strings.HasPrefix(c.outcome, "resigns") && len(terms) < 3
 		resigned = resigns && alive && ctx.Err() == nil && e.Resign()
 		own = nil
-		if strings.HasSuffix(c.ends, "error") {
+		if strings.HasSuffix(c.outcome, "error") {
 			own = errOwn
 		}
 		h.noteStop(t)
@@ -298,7 +298,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 	endTerm()
 	h.mu.Lock()
 	if own != nil {
-		c.own = true
+		c.ownError = true
 	}
 	c.answer, c.terms, c.resigned = err, terms, resigned
 	h.mu.Unlock()
@@ -336,7 +336,7 @@ func (p *process) watch(c *call) {
 			h := &p.w.history
 			h.mu.Lock()
 			if err == nil {
-				c.seen = append(c.seen, sighting{p.w.now(), e})
+				c.sightings = append(c.sightings, sighting{p.w.now(), e})
 			}
 			c.answer = err
 			h.mu.Unlock()
@@ -344,7 +344,7 @@ func (p *process) watch(c *call) {
 			for _, x := range e.Holders {
 				fences = append(fences, x.Fence)
 			}
-			p.w.note(c.name, p, "sees", answer(c, fmt.Sprint(fences, len(e.Waiters), err)))
+			p.w.note(c.name, p, "sees", aboutCall(c, fmt.Sprint(fences, len(e.Waiters), err)))
 		}
 	})
 	p.w.history.noteAnswer(c, nil)

@@ -7,23 +7,23 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Names that only the features above the locks use. leads is a mutex for other steps,
-// too.
+// Names that only the features above the locks use. Other steps also lock electionName as
+// a mutex.
 const (
-	leads = "lead"
-	ticks = "tick"
+	electionName = "lead"
+	onceName     = "tick"
 )
 
 // drawFeatures adds the features above the locks to one plan of three: All, Once,
 // Election, Detach and Attach, Confirm, WithHealth and Watch. It has its own dice, like
 // drawResize.
 func (p *plan) drawFeatures() {
-	d := seeded(p.fates ^ 0xfea7)
+	d := diceOf(p.fateSeed ^ 0xfea7)
 	if !d.chance(33) {
 		return
 	}
 	p.features = true
-	p.names = append(p.names, namePlan{name: leads, sort: "mutex"}, namePlan{name: ticks, sort: "mutex"})
+	p.names = append(p.names, namePlan{name: electionName, kind: "mutex"}, namePlan{name: onceName, kind: "mutex"})
 	atLeastOnce := d.chance(50)
 	for _, w := range []struct {
 		percent int
@@ -50,11 +50,11 @@ func (p *plan) drawFeatures() {
 // crowded are the names of a crowd: a pool of two permits, and two mutexes.
 var crowded = []namePlan{{"crowd:a", "permits", 2}, {"crowd:m", "mutex", 0}, {"crowd:z", "mutex", 0}}
 
-// drawCrowd adds to one plan of four with features a crowd that takes two or three names
-// at the same time, or one. The names are so busy that callers come to the end of their
-// polite rounds. It has its own dice, like drawResize.
+// drawCrowd adds a crowd to one plan of four with features. The crowd takes one to three
+// names at the same time. The names are so busy that callers come to the end of their
+// polite rounds. drawCrowd has its own dice, like drawResize.
 func (p *plan) drawCrowd() {
-	d := seeded(p.fates ^ 0xc20d)
+	d := diceOf(p.fateSeed ^ 0xc20d)
 	if !d.chance(25) {
 		return
 	}
@@ -70,7 +70,7 @@ func (p *plan) drawCrowd() {
 				k := d.below(len(crowded))
 				names := slices.Concat(crowded[k:], crowded[:k])
 				s := p.exclusively("all", names[0].name)
-				s.sort, s.weight, s.limit = names[0].claim()
+				s.kind, s.weight, s.limit = names[0].claim()
 				s.after, s.hold = d.between(0, brief/4), d.between(0, brief)
 				switch d.below(5) {
 				case 0, 1: // one name, and no other
@@ -88,8 +88,8 @@ func (p *plan) drawCrowd() {
 }
 
 // claim returns the kind, the weight and the limit of a claim for such a name.
-func (n namePlan) claim() (sort string, weight, limit int) {
-	if n.sort == "permits" {
+func (n namePlan) claim() (kind string, weight, limit int) {
+	if n.kind == "permits" {
 		return "permits", 1, n.limit
 	}
 	return "mutex", driver.Exclusive, driver.Unlimited
@@ -98,14 +98,14 @@ func (n namePlan) claim() (sort string, weight, limit int) {
 // exclusively returns a step that locks the whole name.
 func (p *plan) exclusively(verb, name string) step {
 	return step{
-		verb: verb, name: name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
-		ttl: p.unit, timeout: never, cancel: never,
+		verb: verb, name: name, kind: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
+		ttl: p.baseTTL, timeout: never, cancel: never,
 	}
 }
 
 // drawLease draws what a user does with its lease.
 func (p *plan) drawLease(d *dice, s *step) {
-	if (s.verb != "lock" && s.verb != "try") || s.do {
+	if (s.verb != "lock" && s.verb != "try") || s.usesDo {
 		return
 	}
 	s.usesTimeAfterLoss = d.chance(30)
@@ -114,55 +114,55 @@ func (p *plan) drawLease(d *dice, s *step) {
 		s.confirms = 1 + d.below(2)
 	case 1, 2:
 		s.detaches = true
-		s.detachedFor = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: not attached again
-		s.to = d.below(len(p.processes))
-		s.maxHold = 0 // it belongs to the lease, and Attach does not know it
+		s.detachedFor = oneOf(d, 0, d.between(0, p.baseTTL/2), d.between(0, 2*p.baseTTL), never) // never: no Attach
+		s.attacher = d.below(len(p.processes))
+		s.maxHold = 0 // Attach does not know the maximum hold of the lease
 		s.hold = max(s.hold, time.Millisecond)
 	case 3:
 		s.health = true
-		s.sick = one(d, never, d.between(0, p.unit))
+		s.unhealthyAfter = oneOf(d, never, d.between(0, p.baseTTL))
 	}
 }
 
-// drawElection draws one instance of an election. It leads a few times, and sets its
-// value while it waits, or leads. Other steps lock the name as a mutex.
+// drawElection draws one instance of an election. The instance leads a few times, and
+// sets its value while it waits or leads. Other steps lock the name as a mutex.
 func (p *plan) drawElection(d *dice, _ int) []step {
 	if d.chance(20) {
-		s := p.exclusively("lock", leads)
-		s.after, s.hold = d.between(0, p.unit), d.between(0, p.unit)
+		s := p.exclusively("lock", electionName)
+		s.after, s.hold = d.between(0, p.baseTTL), d.between(0, p.baseTTL)
 		return []step{s, p.drawLook(d)}
 	}
-	s := p.exclusively("elect", leads)
-	s.after = d.between(0, p.unit/4)
-	s.hold = d.between(0, p.unit)
-	s.timeout = d.between(p.unit, 5*p.unit)
-	s.ends = one(d, "", "", "done", "resigns", "own error", "resigns with an error")
-	s.sets = d.between(0, p.unit)
-	s.stays = d.chance(25)
-	if s.stays {
-		s.ends, s.timeout = "", p.span+5*p.unit+time.Minute
+	s := p.exclusively("elect", electionName)
+	s.after = d.between(0, p.baseTTL/4)
+	s.hold = d.between(0, p.baseTTL)
+	s.timeout = d.between(p.baseTTL, 5*p.baseTTL)
+	s.outcome = oneOf(d, "", "", "done", "resigns", "own error", "resigns with an error")
+	s.setValueAfter = d.between(0, p.baseTTL)
+	s.keepsLeading = d.chance(25)
+	if s.keepsLeading {
+		s.outcome, s.timeout = "", p.span+5*p.baseTTL+time.Minute
 	}
 	return []step{s, p.drawLook(d)}
 }
 
 // drawLook draws a user who asks for the leader.
 func (p *plan) drawLook(d *dice) step {
-	s := p.exclusively("leader", leads)
-	s.after, s.timeout = d.between(0, p.unit), d.between(p.unit/4, p.unit)
+	s := p.exclusively("leader", electionName)
+	s.after, s.timeout = d.between(0, p.baseTTL), d.between(p.baseTTL/4, p.baseTTL)
 	return s
 }
 
 // drawTicks draws one instance that does the tasks of a schedule.
 func (p *plan) drawTicks(d *dice, atLeastOnce bool) (steps []step) {
 	for k := range 1 + d.below(4) {
-		s := p.exclusively("once", ticks)
+		s := p.exclusively("once", onceName)
 		s.key = string(rune('a' + k))
-		s.after, s.hold = d.between(0, p.unit/2), one(d, 0, d.between(0, p.unit/2))
-		s.atLeastOnce, s.do = atLeastOnce, true
-		s.ends = one(d, "", "", "own error")
+		s.after, s.hold = d.between(0, p.baseTTL/2), oneOf(d, 0, d.between(0, p.baseTTL/2))
+		s.atLeastOnce, s.usesDo = atLeastOnce, true
+		s.outcome = oneOf(d, "", "", "own error")
 		switch d.below(4) {
 		case 0:
-			s.cancel = d.between(0, p.unit)
+			s.cancel = d.between(0, p.baseTTL)
 		case 1:
 			s.cancel = s.hold/2 + d.between(0, 4*p.weather.high)
 		}
@@ -175,16 +175,16 @@ func (p *plan) drawTicks(d *dice, atLeastOnce bool) (steps []step) {
 func (p *plan) drawAll(d *dice) (steps []step) {
 	for range 1 + d.below(3) {
 		s := p.exclusively("all", p.names[0].name)
-		s.after, s.hold = d.between(0, p.unit/4), d.between(0, p.unit/2)
-		s.others = []string{leads}
+		s.after, s.hold = d.between(0, p.baseTTL/4), d.between(0, p.baseTTL/2)
+		s.others = []string{electionName}
 		if d.chance(50) {
 			s.others = append(s.others, p.names[len(p.names)-1].name)
 		}
 		if d.chance(30) {
-			s.tries = true
+			s.usesTry = true
 		}
 		if d.chance(30) {
-			s.timeout = d.between(0, p.unit)
+			s.timeout = d.between(0, p.baseTTL)
 		}
 		steps = append(steps, s)
 	}
@@ -193,15 +193,15 @@ func (p *plan) drawAll(d *dice) (steps []step) {
 
 // drawWatch draws a user who watches a name, until the schedule ends or for a while.
 func (p *plan) drawWatch(d *dice) []step {
-	s := p.exclusively("watch", one(d, p.names...).name)
-	s.hold = one(d, never, never, d.between(0, 3*p.unit))
+	s := p.exclusively("watch", oneOf(d, p.names...).name)
+	s.hold = oneOf(d, never, never, d.between(0, 3*p.baseTTL))
 	return []step{s}
 }
 
 // lasts returns how long a step may block its name, besides its hold.
 func (s step) lasts(p *plan) time.Duration {
 	d := max(s.detachedFor, 0)
-	if s.stays {
+	if s.keepsLeading {
 		d += p.span + 2*time.Minute
 	} else if s.verb == "elect" {
 		d += s.timeout

@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// history is the record of a schedule: the answer to each call, and from when to when its
-// user believed to hold the lease.
+// history is the record of a schedule: the answer to each call, and the time in which its
+// user believed that it held the lease.
 type history struct {
 	w *world
 
-	mu       sync.Mutex // protects all below, and the fields of each call
-	calls    []*call
-	holds    []*call // calls that believe to hold now
-	shocks   []shock
-	events   []event
-	found    []violation
-	tasks    []*task                // runs of functions of Once
-	detached map[driver.Token]*call // calls whose leases are detached, and not attached again
+	mu         sync.Mutex // protects all below, and the fields of each call
+	calls      []*call
+	holders    []*call // calls that believe that they hold a lease now
+	shocks     []shock
+	events     []event
+	violations []violation
+	tasks      []*task                // runs of functions of Once
+	detached   map[driver.Token]*call // calls whose leases are detached, and not attached again
 }
 
 // A call is one call of a user, and its results.
@@ -37,14 +37,14 @@ type call struct {
 	ctxEnds         moment // when its ctx ends
 	err             error
 
-	granted  bool
-	fence    uint64
-	believed moment // from then on, its user believes to hold it: the answer, or Do's call of f
-	stopped  moment // when the user stopped by itself: called Release, or returned from f
-	lossSeen moment // when its user saw that the lease is lost
-	lost     *pawl.LostError
-	ended    moment // when Release, or Do, returned
-	released error  // the error of Release, or of Do
+	granted    bool
+	fence      uint64
+	believed   moment // its user believes from then on that it holds the lease: the answer, or Do's call of f
+	stopped    moment // when the user stopped by itself: called Release, or returned from f
+	lossSeen   moment // when its user saw that the lease is lost
+	lost       *pawl.LostError
+	ended      moment // when Release, or Do, returned
+	releaseErr error  // of Release, or of Do
 
 	believes func() bool
 	done     <-chan struct{}
@@ -56,25 +56,25 @@ type call struct {
 	attachedTo *call  // the call whose lease it has attached
 	sent       moment // when Attach was sent
 	hasRun     bool   // Once: the function has run
-	own        bool   // Election: the last function returned an error of its own
+	ownError   bool   // Election: the last function returned an error of its own
 	resigned   bool   // Election: the last function had resigned
 	answer     error  // of Once or Run, or the last one of Watch
 	terms      []*call
-	seen       []sighting
+	sightings  []sighting
 }
 
 func (c *call) String() string {
 	return fmt.Sprintf("#%d (process %d: %v)", c.number, c.process.number, c.step)
 }
 
-// A shock may end a lease before its holder can see that, as the documents say: a forced
-// claim, a break, a clock that jumps, lost data.
+// A shock is an event that may end a lease before its holder can see that, as the
+// documents say: a forced claim, a break, a clock that jumps, lost data.
 type shock struct {
 	name     string // "" is all names
 	what     string
-	from, to moment // between them, it took effect
+	from, to moment // it took effect between them
 	by       *call
-	fence    uint64 // that a break names
+	fence    uint64 // of the lease that a break names
 }
 
 // An event is one line of the output of a failed schedule.
@@ -126,13 +126,13 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 	if !about {
 		v.from = 0
 	}
-	h.found = append(h.found, v)
+	h.violations = append(h.violations, v)
 }
 
 // noteShock records a shock that excuses the loss of leases from now on.
 func (w *world) noteShock(name, what string) {
 	// A lease that is granted later may depend on a place that was kept before.
-	w.history.addShock(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.unit})
+	w.history.addShock(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.baseTTL})
 }
 
 func (h *history) addShock(s shock) *shock {
@@ -160,7 +160,7 @@ func (h *history) shockedLocked(name string, from, to moment) bool {
 func (h *history) noteDeath(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holds = slices.DeleteFunc(h.holds, func(c *call) bool { return c.process == p })
+	h.holders = slices.DeleteFunc(h.holders, func(c *call) bool { return c.process == p })
 }
 
 // about returns the events of a violation's name during the calls concerned.
@@ -173,7 +173,7 @@ func (h *history) about(v violation) string {
 	})
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	for i, e := range events {
-		const first, most = 40, 100 // of many events, the output has the first and the last
+		const first, most = 40, 100 // the output has only the first and the last of many events
 		if skipped := len(events) - most; skipped > 0 && i >= first && i < first+skipped {
 			if i == first {
 				fmt.Fprintf(&b, "  ... %d more ...\n", skipped)

@@ -31,7 +31,7 @@ type link struct {
 
 func newLink(p *process, n *node) *link {
 	return &link{
-		w: p.w, p: p, n: n, dice: seeded(p.w.plan.fates + uint64(1000*p.number+n.number)),
+		w: p.w, p: p, n: n, dice: diceOf(p.w.plan.fateSeed + uint64(1000*p.number+n.number)),
 		known: sample{n.clock.now(), time.Now()}, // the clock when it was connected
 	}
 }
@@ -70,8 +70,8 @@ func (r *link) learn(node time.Time) {
 	r.known = sample{node, time.Now()}
 }
 
-// latest returns when, on the node's clock, a request with this end can no longer take
-// effect.
+// latest returns the last time on the node's clock at which a request with this end can
+// take effect.
 func (r *link) latest(end time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,9 +83,9 @@ type reply[T any] struct {
 	err   error
 }
 
-// sendOver sends a request over a link, and waits for the answer until ctx ends. ends
-// says whether the node refuses the request after the end of ctx.
-func sendOver[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error)) (T, error) {
+// sendOver sends a request over a link, and waits for the answer until ctx ends. hasEnd
+// means that the node refuses the request after the end of ctx.
+func sendOver[T any](ctx context.Context, r *link, op, name string, hasEnd bool, f func(server) (T, error)) (T, error) {
 	var none T
 	r.mu.Lock()
 	closed := r.closed
@@ -103,7 +103,7 @@ func sendOver[T any](ctx context.Context, r *link, op, name string, ends bool, f
 	}
 	for {
 		in := make(chan reply[T], 1)
-		carry(ctx, r, op, name, ends, f, in)
+		carry(ctx, r, op, name, hasEnd, f, in)
 		select {
 		case a := <-in:
 			if a.err == errLate && ctx.Err() == nil {
@@ -120,11 +120,11 @@ func sendOver[T any](ctx context.Context, r *link, op, name string, ends bool, f
 }
 
 // carry brings a request to the node, and the answer back.
-func carry[T any](ctx context.Context, r *link, op, name string, ends bool, f func(server) (T, error), in chan reply[T]) {
+func carry[T any](ctx context.Context, r *link, op, name string, hasEnd bool, f func(server) (T, error), in chan reply[T]) {
 	fate := r.roll()
 	end, _ := ctx.Deadline()
 	limit := r.latest(end)
-	if !ends || r.w.planted.noEnds {
+	if !hasEnd || r.w.planted.noEnds {
 		limit = time.UnixMicro(math.MaxInt64 / 2)
 	}
 	answer := func(a reply[T]) {

@@ -24,20 +24,20 @@ type node struct {
 	w      *world
 	number int
 	clock  clock
-	values *values // of a node that only compares and swaps
+	values *nodeStore // of a node that only compares and swaps
 
 	mu        sync.Mutex // protects what follows
 	memory    *memlock.Memory
 	sessions  map[*link]server
-	hungUntil moment // until then, it accepts requests, but does not handle them
+	hungUntil moment // it accepts requests until then, but does not handle them
 	waiting   []func()
 	downUntil moment
 }
 
-// A backend is a place that can fail, and that the checker can read: a node, or a Redis.
+// A backend can fail, and the checker can read it: a node, or a Redis.
 type backend interface {
 	hang(d time.Duration)
-	lose(d time.Duration)
+	loseData(d time.Duration)
 	jump(d time.Duration)
 	entry(name string) driver.Entry
 }
@@ -45,7 +45,7 @@ type backend interface {
 func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
-	n.values = &values{clock: &n.clock, stamped: w.plan.fates%2 == 1, inboxes: map[string]*link{}}
+	n.values = &nodeStore{clock: &n.clock, stamped: w.plan.fateSeed%2 == 1, inboxes: map[string]*link{}}
 	n.forgetLocked() // no other goroutine has it yet
 	return n
 }
@@ -113,8 +113,8 @@ func (n *node) hang(d time.Duration) {
 	})
 }
 
-// lose stops the node and removes its data. After d the node is back.
-func (n *node) lose(d time.Duration) {
+// loseData stops the node and removes its data. After d the node is back.
+func (n *node) loseData(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.downUntil, n.waiting = n.w.now()+d, nil

@@ -16,7 +16,7 @@ func (p *process) work(steps []step) {
 		if !p.wait(s.after, nil) {
 			return
 		}
-		c := p.w.history.begin(p, s)
+		c := p.w.history.beginCall(p, s)
 		ctx, cancel := c.context()
 		switch s.verb {
 		case "break":
@@ -42,8 +42,8 @@ func (p *process) work(steps []step) {
 	}
 }
 
-// begin records the begin of a call.
-func (h *history) begin(p *process, s step) *call {
+// beginCall records the begin of a call.
+func (h *history) beginCall(p *process, s step) *call {
 	h.mu.Lock()
 	c := &call{
 		step: s, number: len(h.calls) + 1, process: p, began: h.w.now(),
@@ -101,7 +101,7 @@ type body = func(context.Context) error
 // claim is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
 func (p *process) claim(ctx context.Context, c *call) {
 	lock, do := p.methodOf(c)
-	if c.do {
+	if c.usesDo {
 		err := do(ctx, func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, c.name)
 			p.w.history.noteGrant(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
@@ -140,17 +140,17 @@ func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, er
 		TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error)
 	}
 	try, options := c.verb == "try", c.options()
-	switch c.sort {
+	switch c.kind {
 	case "reader":
 		m := p.locks.RWMutex(c.name, options...)
 		if try {
-			return m.TryRLock, c.ran(m.TryRDo)
+			return m.TryRLock, c.doOf(m.TryRDo)
 		}
 		return m.RLock, m.RDo
 	case "permits":
 		s := p.locks.Semaphore(c.name, c.limit, options...)
 		if try {
-			return func(ctx context.Context) (*pawl.Lease, error) { return s.TryAcquire(ctx, c.weight) }, c.ran(s.TryDo)
+			return func(ctx context.Context) (*pawl.Lease, error) { return s.TryAcquire(ctx, c.weight) }, c.doOf(s.TryDo)
 		}
 		return func(ctx context.Context) (*pawl.Lease, error) { return s.Acquire(ctx, c.weight) }, s.Do
 	}
@@ -160,22 +160,23 @@ func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, er
 	}
 	switch {
 	case try:
-		return m.TryLock, c.ran(m.TryDo)
+		return m.TryLock, c.doOf(m.TryDo)
 	case c.verb == "force":
 		return p.locks.Mutex(c.name, options...).ForceLock, nil
 	}
 	return m.Lock, m.Do
 }
 
-// ran makes a Do of a TryDo, and checks its answer to whether the function ran.
-func (c *call) ran(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
+// doOf makes a Do of a TryDo, and checks whether TryDo reports correctly that its
+// function ran.
+func (c *call) doOf(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
 	return func(ctx context.Context, f body) error {
-		did := false
-		ran, err := try(ctx, func(ctx context.Context) error { did = true; return f(ctx) })
-		if ran != did {
-			c.process.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, ran, did)
+		ran := false
+		reported, err := try(ctx, func(ctx context.Context) error { ran = true; return f(ctx) })
+		if reported != ran {
+			c.process.w.violated(c.name, "%v reports that its function ran: %v; it ran: %v", c, reported, ran)
 		}
-		if !ran && err == nil {
+		if !reported && err == nil {
 			err = pawl.ErrHeld
 		}
 		return err
@@ -194,7 +195,6 @@ func (p *process) breakLease(ctx context.Context, c *call) {
 	p.w.history.noteAnswer(c, err)
 }
 
-// inspect reads the name.
 func (p *process) inspect(ctx context.Context, c *call) {
 	_, err := p.locks.Inspect(ctx, c.name)
 	p.w.history.noteAnswer(c, err)
@@ -204,7 +204,7 @@ func (h *history) noteAnswer(c *call, err error) {
 	h.mu.Lock()
 	c.answered, c.err = h.w.now(), err
 	h.mu.Unlock()
-	h.w.note(c.name, c.process, "is answered", answer(c, err))
+	h.w.note(c.name, c.process, "is answered", aboutCall(c, err))
 }
 
 // noteResult records the answer to a claim.
@@ -227,7 +227,7 @@ func (h *history) noteGrant(c *call, fence uint64, lease *pawl.Lease, believes f
 	}
 	dead := c.process.isDead()
 	h.mu.Unlock()
-	h.w.note(c.name, c.process, "is granted", answer(c, fence))
+	h.w.note(c.name, c.process, "is granted", aboutCall(c, fence))
 	if dead {
 		return
 	}
@@ -254,7 +254,7 @@ func (h *history) noteLoss(c *call) {
 		return
 	}
 	c.lossSeen, c.lost = h.w.now(), lost
-	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "sees its loss", answer(c, c.lost)})
+	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "sees its loss", aboutCall(c, c.lost)})
 }
 
 // noteStop records that a user stops to work, and releases next.
@@ -269,9 +269,9 @@ func (h *history) noteStop(c *call) {
 
 func (h *history) noteRelease(c *call, err error) {
 	h.mu.Lock()
-	c.ended, c.released = h.w.now(), err
+	c.ended, c.releaseErr = h.w.now(), err
 	h.mu.Unlock()
-	h.w.note(c.name, c.process, "has released", answer(c, err))
+	h.w.note(c.name, c.process, "has released", aboutCall(c, err))
 	if err == nil && (c.minHold > 0 || c.delay > 0) && (h.w.plan.backend == "memory" || h.w.plan.backend == "store") {
 		h.w.after(c.believed+h.w.keptFor(c)-h.w.now(), func() { h.checkReleased(c) })
 	}
@@ -282,22 +282,22 @@ func (h *history) noteDo(c *call, err error) {
 	h.mu.Lock()
 	c.answered, c.ended = h.w.now(), h.w.now()
 	if c.granted {
-		c.released = err
+		c.releaseErr = err
 	} else {
 		c.err = err
 	}
 	h.mu.Unlock()
-	h.w.note(c.name, c.process, "has done", answer(c, err))
+	h.w.note(c.name, c.process, "has done", aboutCall(c, err))
 }
 
-func answer(c *call, what any) answered { return answered{c, what} }
+func aboutCall(c *call, what any) callNote { return callNote{c, what} }
 
-type answered struct {
+type callNote struct {
 	c    *call
 	what any
 }
 
-func (a answered) String() string {
+func (a callNote) String() string {
 	if a.what == nil {
 		return fmt.Sprintf("#%d: ok", a.c.number)
 	}

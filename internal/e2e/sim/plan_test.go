@@ -8,18 +8,18 @@ import (
 )
 
 // A plan is the whole content of a seed. It is drawn before anything runs, so that a seed
-// is always the same plan, whatever the product does.
+// always makes the same plan, whatever the product does.
 type plan struct {
 	backend   string // "memory", "store", "quorum" or "redis"
-	unit      time.Duration
+	baseTTL   time.Duration
 	weather   weather
-	fates     uint64 // of messages: each link has its own dice
+	fateSeed  uint64 // of the fates of messages: each link has its own dice
 	nodes     []nodePlan
 	processes []processPlan
 	names     []namePlan
 	faults    []fault
-	span      time.Duration // the weather and the faults end then
-	features  bool          // also uses the features above the locks
+	span      time.Duration // the time after which the weather is calm and no fault lasts
+	features  bool          // it also uses the features above the locks
 }
 
 type nodePlan struct {
@@ -36,7 +36,7 @@ type processPlan struct {
 // A namePlan says what kind of lock a name is.
 type namePlan struct {
 	name  string
-	sort  string // "mutex", "readers" or "permits"
+	kind  string // "mutex", "readers" or "permits"
 	limit int    // of permits
 }
 
@@ -45,10 +45,10 @@ type step struct {
 	after   time.Duration // after the previous step
 	verb    string        // "lock", "try", "force", "break", "look"; see features_plan_test.go for the rest
 	name    string
-	sort    string // "mutex", "reader" or "permits"
+	kind    string // "mutex", "reader" or "permits"
 	weight  int
 	limit   int
-	do      bool // through Do or TryDo
+	usesDo  bool // through Do or TryDo
 	ttl     time.Duration
 	delay   time.Duration // the lock-delay, or the delay of a break
 	minHold time.Duration
@@ -62,25 +62,25 @@ type step struct {
 // A feature says which features above the locks a step uses.
 type feature struct {
 	others      []string // of "all": further names
-	tries       bool     // of "all"
+	usesTry     bool     // of "all": through TryLock
 	key         string   // of "once"
 	atLeastOnce bool
-	// ends says how the function of "once" or "elect" ends: "", "done", "resigns", "own
-	// error" or "resigns with an error".
-	ends              string
-	sets              time.Duration // when "elect" sets a value
-	stays             bool          // of "elect": it leads until everything works again, and longer
+	// outcome is the end of the function of "once" or "elect": "", "done", "resigns",
+	// "own error" or "resigns with an error".
+	outcome           string
+	setValueAfter     time.Duration // when "elect" sets a value
+	keepsLeading      bool          // of "elect": it leads until everything works again, and longer
 	confirms          int           // how often a holder confirms
 	detaches          bool
 	detachedFor       time.Duration // never if it is not attached again
-	to                int           // the process that attaches it
+	attacher          int           // the process that attaches it
 	usesTimeAfterLoss bool          // after a loss, it stops at LostError.StopBy
 	health            bool
-	sick              time.Duration // when a holder's health function begins to fail
+	unhealthyAfter    time.Duration // when a holder's health function begins to fail; never if it does not
 }
 
 func (s step) String() string {
-	out := fmt.Sprintf("%s %s %d/%d ttl %v hold %v", s.verb, s.sort, s.weight, s.limit, s.ttl, s.hold)
+	out := fmt.Sprintf("%s %s %d/%d ttl %v hold %v", s.verb, s.kind, s.weight, s.limit, s.ttl, s.hold)
 	for _, o := range []struct {
 		name string
 		d    time.Duration
@@ -89,30 +89,30 @@ func (s step) String() string {
 			out += fmt.Sprintf(" %s %v", o.name, o.d)
 		}
 	}
-	if s.do {
+	if s.usesDo {
 		out += " (Do)"
 	}
 	return out
 }
 
-// draw makes a plan for a kind of backend.
-func draw(d *dice, kind string, nodes int) *plan {
-	p := &plan{backend: kind, unit: one(d, 600*time.Millisecond, 3*time.Second, 30*time.Second)}
+// drawPlan draws a plan for a kind of backend.
+func drawPlan(d *dice, kind string, nodes int) *plan {
+	p := &plan{backend: kind, baseTTL: oneOf(d, 600*time.Millisecond, 3*time.Second, 30*time.Second)}
 	if kind == "quorum" {
-		p.unit = one(d, 3*time.Second, 30*time.Second)
+		p.baseTTL = oneOf(d, 3*time.Second, 30*time.Second)
 	}
 	switch d.below(10) {
 	case 0, 1:
 		p.weather = calm()
 	case 2, 3, 4:
-		p.weather = wide(p.unit)
+		p.weather = wide(p.baseTTL)
 	case 5, 6, 7:
-		p.weather = rough(p.unit)
+		p.weather = rough(p.baseTTL)
 	default:
-		p.weather = foul(p.unit)
+		p.weather = foul(p.baseTTL)
 	}
-	p.span = d.between(p.unit, 4*p.unit)
-	p.fates = uint64(d.below(1 << 30))
+	p.span = d.between(p.baseTTL, 4*p.baseTTL)
+	p.fateSeed = uint64(d.below(1 << 30))
 	for range nodes {
 		n := nodePlan{ppm: int64(d.below(2*maxDrift)) - maxDrift}
 		if d.chance(50) {
@@ -140,8 +140,8 @@ func draw(d *dice, kind string, nodes int) *plan {
 func (p *plan) drawNames(d *dice) {
 	all := []string{"job", "JOB", "job{1}", "job%", "jöb"}
 	for i := range 1 + d.below(3) {
-		n := namePlan{name: all[(i+d.below(2))%len(all)], sort: one(d, "mutex", "mutex", "readers", "permits")}
-		if n.sort == "permits" {
+		n := namePlan{name: all[(i+d.below(2))%len(all)], kind: oneOf(d, "mutex", "mutex", "readers", "permits")}
+		if n.kind == "permits" {
 			n.limit = 1 + d.below(3)
 		}
 		p.names = append(p.names, n)
@@ -150,9 +150,9 @@ func (p *plan) drawNames(d *dice) {
 
 func (p *plan) drawProcesses(d *dice) {
 	violent := d.chance(25) // some steps force and break
-	plain := d.chance(50)   // all want the same, so that leases are passed on locally
+	plain := d.chance(50)   // all claims have the same options, so that leases are passed on locally
 	for range 2 + d.below(3) {
-		w := processPlan{handoff: one(d, -1, 0, 0, 50*time.Millisecond)}
+		w := processPlan{handoff: oneOf(d, -1, 0, 0, 50*time.Millisecond)}
 		if d.chance(30) {
 			w.ahead = d.between(-time.Second, time.Second)
 		}
@@ -171,14 +171,14 @@ func (p *plan) drawProcesses(d *dice) {
 // semaphore than the others, as in a rolling deployment. It has its own dice, so that the
 // rest of the plan stays the same.
 func (p *plan) drawResize() {
-	d := seeded(p.fates ^ 0x5eed)
-	by := one(d, -1, 1, 2)
+	d := diceOf(p.fateSeed ^ 0x5eed)
+	by := oneOf(d, -1, 1, 2)
 	if !d.chance(33) {
 		return
 	}
 	for _, steps := range p.processes[0].sessions {
 		for i := range steps {
-			if s := &steps[i]; s.sort == "permits" {
+			if s := &steps[i]; s.kind == "permits" {
 				s.limit = max(1, s.limit+by)
 				s.weight = min(s.weight, s.limit)
 			}
@@ -189,13 +189,13 @@ func (p *plan) drawResize() {
 // In one plan of four, drawMixed gives a lock-delay to the steps with a minimum hold. It
 // has its own dice, too.
 func (p *plan) drawMixed() {
-	d := seeded(p.fates ^ 0x317ed)
+	d := diceOf(p.fateSeed ^ 0x317ed)
 	if !d.chance(25) {
 		return
 	}
 	p.eachStep(func(s *step) {
 		if s.minHold > 0 && s.verb != "force" {
-			s.delay = d.between(0, p.unit)
+			s.delay = d.between(0, p.baseTTL)
 		}
 	})
 }
@@ -211,26 +211,26 @@ func (p *plan) eachStep(f func(s *step)) {
 }
 
 func (p *plan) drawStep(d *dice, violent, plain bool) step {
-	n := one(d, p.names...)
-	s := step{name: n.name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, verb: "lock", ttl: p.unit, timeout: never, cancel: never}
+	n := oneOf(d, p.names...)
+	s := step{name: n.name, kind: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, verb: "lock", ttl: p.baseTTL, timeout: never, cancel: never}
 	switch {
-	case n.sort == "readers" && d.chance(70):
-		s.sort, s.weight = "reader", 1
-	case n.sort == "permits" && d.chance(90):
-		s.sort, s.limit = "permits", n.limit
+	case n.kind == "readers" && d.chance(70):
+		s.kind, s.weight = "reader", 1
+	case n.kind == "permits" && d.chance(90):
+		s.kind, s.limit = "permits", n.limit
 		s.weight = 1 + d.below(n.limit)
 	}
-	s.after = one(d, 0, d.between(0, 5*time.Millisecond), d.between(0, p.unit/4), d.between(0, p.unit))
-	s.hold = one(d, 0, d.between(0, 2*time.Millisecond), d.between(0, p.unit/4), d.between(0, p.unit), d.between(0, 3*p.unit))
+	s.after = oneOf(d, 0, d.between(0, 5*time.Millisecond), d.between(0, p.baseTTL/4), d.between(0, p.baseTTL))
+	s.hold = oneOf(d, 0, d.between(0, 2*time.Millisecond), d.between(0, p.baseTTL/4), d.between(0, p.baseTTL), d.between(0, 3*p.baseTTL))
 	if d.chance(25) {
 		s.verb = "try"
 	}
-	s.do = d.chance(25) && (s.sort != "permits" || s.weight == 1)
+	s.usesDo = d.chance(25) && (s.kind != "permits" || s.weight == 1)
 	switch d.below(8) {
 	case 0, 1:
-		s.timeout = d.between(0, p.unit)
+		s.timeout = d.between(0, p.baseTTL)
 	case 2:
-		s.cancel = d.between(0, p.unit)
+		s.cancel = d.between(0, p.baseTTL)
 	case 3:
 		s.cancel = d.between(0, 4*p.weather.high)
 	}
@@ -238,13 +238,13 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 		p.drawOptions(d, &s)
 	}
 	if violent && d.chance(20) {
-		s.verb, s.do = one(d, "force", "break", "look"), false
+		s.verb, s.usesDo = oneOf(d, "force", "break", "look"), false
 		if s.verb == "force" {
-			s.sort, s.weight, s.limit = "mutex", driver.Exclusive, driver.Unlimited
+			s.kind, s.weight, s.limit = "mutex", driver.Exclusive, driver.Unlimited
 		}
-		s.delay = one(d, 0, p.unit/4, 2*p.unit)
+		s.delay = oneOf(d, 0, p.baseTTL/4, 2*p.baseTTL)
 		if s.verb != "force" {
-			s.timeout = d.between(0, p.unit) // the root package bounds only claims
+			s.timeout = d.between(0, p.baseTTL) // the root package bounds only claims
 		}
 	}
 	return s
@@ -253,12 +253,12 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 func (p *plan) drawOptions(d *dice, s *step) {
 	switch d.below(10) {
 	case 0:
-		s.ttl = 2 * p.unit
+		s.ttl = 2 * p.baseTTL
 	case 1:
-		s.delay = d.between(0, p.unit)
+		s.delay = d.between(0, p.baseTTL)
 	case 2:
-		s.minHold = d.between(0, p.unit)
+		s.minHold = d.between(0, p.baseTTL)
 	case 3:
-		s.maxHold = d.between(p.unit/2, 2*p.unit)
+		s.maxHold = d.between(p.baseTTL/2, 2*p.baseTTL)
 	}
 }

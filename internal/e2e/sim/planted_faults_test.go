@@ -24,8 +24,8 @@ type bugState struct {
 	swap   map[driver.Token]driver.Token
 }
 
-// took records a grant, and returns whether it is the first one of the token.
-func (m *bugState) took(c driver.Claim, g driver.Grant) (first bool) {
+// recordGrant records a grant, and returns whether it is the first one of the token.
+func (m *bugState) recordGrant(c driver.Claim, g driver.Grant) (first bool) {
 	_, known := m.claims[c.Token]
 	m.claims[c.Token], m.holder[c.Name] = c, c.Token
 	return !known
@@ -34,7 +34,7 @@ func (m *bugState) took(c driver.Claim, g driver.Grant) (first bool) {
 // faults are common bugs of locks.
 var faults = []bug{
 	{"a release that does not check the owner of the lease", "hold the name at the same time", 8, "memory", inNode(func(b *patched, m *bugState) {
-		b.grants(m, func(c driver.Claim, g *driver.Grant) { m.took(c, *g) })
+		b.grants(m, func(c driver.Claim, g *driver.Grant) { m.recordGrant(c, *g) })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			err := b.server.Release(ctx, l)
 			m.mu.Lock()
@@ -46,11 +46,11 @@ var faults = []bug{
 		}
 	}), nil},
 	{"a renewal that makes a lease", "did not see its loss", 17, "memory", inNode(func(b *patched, m *bugState) {
-		creates(b, m, func(driver.Token) bool { return true })
+		plantGrantingRenewal(b, m, func(driver.Token) bool { return true })
 	}), nil},
 	{"a renewal that comes after the release makes the lease again", "says that", 21, "memory", inNode(func(b *patched, m *bugState) {
 		released := map[driver.Token]bool{}
-		creates(b, m, func(t driver.Token) bool { return released[t] })
+		plantGrantingRenewal(b, m, func(t driver.Token) bool { return released[t] })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			m.mu.Lock()
 			released[l.Token] = true
@@ -75,7 +75,7 @@ var faults = []bug{
 	{"fences begin again when a lease expires", "the fence of", 4, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
 			_, held := m.holder[c.Name]
-			if m.took(c, *g) && held {
+			if m.recordGrant(c, *g) && held {
 				g.Fence = 1
 			}
 		})
@@ -88,7 +88,7 @@ var faults = []bug{
 	}), nil},
 	{"the same fence for the next", "have the same fence", 1, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
-			if m.took(c, *g) {
+			if m.recordGrant(c, *g) {
 				g.Fence = cmp.Or(m.last[c.Name], g.Fence)
 				m.last[c.Name] = g.Fence
 			}
@@ -131,7 +131,7 @@ var faults = []bug{
 			c.Limit++
 		}
 	}), nil},
-	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *patched, m *bugState) { swaps(b, m) }), nil},
+	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *patched, m *bugState) { plantSwappedWaiters(b, m) }), nil},
 	{"a waiter that gave up stays in the queue", "waits for it", 2651, "memory", inNode(func(b *patched, m *bugState) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
@@ -185,8 +185,8 @@ var faults = []bug{
 	}, nil},
 }
 
-// creates plants a renewal that grants a lease which it does not find.
-func creates(b *patched, m *bugState, which func(driver.Token) bool) {
+// plantGrantingRenewal plants a renewal that grants a lease which it does not find.
+func plantGrantingRenewal(b *patched, m *bugState, which func(driver.Token) bool) {
 	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		m.mu.Lock()
 		m.claims[c.Token] = c
@@ -208,8 +208,8 @@ func creates(b *patched, m *bugState, which func(driver.Token) bool) {
 	}
 }
 
-// swaps exchanges the tokens of the first and the second claim of the queue.
-func swaps(b *patched, m *bugState) {
+// plantSwappedWaiters exchanges the tokens of the first two claims of the queue.
+func plantSwappedWaiters(b *patched, m *bugState) {
 	as := func(t driver.Token) driver.Token {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -20,13 +20,13 @@ import (
 var featureBugs = []bug{
 	{"a task that is done is not noted if its ctx has ended", "nothing had gone wrong, but its answer", 4, "memory", inClient(func(p *process, b *patched) {
 		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-			if leases[0].Name == ticks && leases[0].Value != nil && p.w.history.ctxOver(p) {
+			if leases[0].Name == onceName && leases[0].Value != nil && p.w.history.ctxOver(p) {
 				return nil, context.Canceled
 			}
 			return b.server.Renew(ctx, leases)
 		}
 	}), atLeastOnce},
-	{"the error of a function that has resigned is not returned", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+	{"the error of a function that has resigned is not returned", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
 		if err := run(ctx, f); !errors.Is(err, errOwn) {
 			return err
 		}
@@ -59,7 +59,7 @@ var featureBugs = []bug{
 	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *patched, _ *bugState) {
 		b.renewals(func(l *driver.LeaseRef) { l.Value = nil })
 	}), nil},
-	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
@@ -69,14 +69,14 @@ var featureBugs = []bug{
 		}
 		return err
 	}), nil},
-	{"an instance that leads although its term is over", "hold the name at the same time", 94, "memory", inElection(func(ctx context.Context, run runs, f body) error {
+	{"an instance that leads although its term is over", "hold the name at the same time", 94, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
 		return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
 	}), nil},
 	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
 		return planted{handle: func(h map[string]any) { h["f"] = json.Number(h["f"].(json.Number).String() + "0") }}
 	}, nil},
 	{"a renewal that grants an attached lease again", "was granted before that", 89, "memory", inNode(func(b *patched, m *bugState) {
-		creates(b, m, func(driver.Token) bool { return true })
+		plantGrantingRenewal(b, m, func(driver.Token) bool { return true })
 	}), nil},
 	{"a lease that is renewed after it was detached", "was detached, but", 39, "memory", inClient(func(p *process, b *patched) {
 		last := map[driver.Token]driver.LeaseRef{}
@@ -129,7 +129,7 @@ var featureBugs = []bug{
 	{"All holds names while it waits", "after 0 polite rounds", 186, "memory", func() planted { return planted{holdsWhileWaiting: true} }, nil},
 	{"All takes only its first name", "has no lease of it", 4, "memory", func() planted { return planted{onlyFirstName: true} }, nil},
 	{"a watcher that misses the last change", "has not seen the last state", 10, "memory", entries(func(p *process, e *driver.Entry) {
-		if p.w.now() > p.w.healedAt() {
+		if p.w.now() > p.w.faultFreeFrom() {
 			e.Holders = append(e.Holders, driver.Holder{Fence: 1})
 		}
 	}), nil},
@@ -145,9 +145,9 @@ func (h *history) ctxOver(p *process) bool {
 }
 
 // inElection plants a bug in Election.Run.
-func inElection(bug func(ctx context.Context, run runs, f body) error) func() planted {
+func inElection(bug func(ctx context.Context, run runFunc, f body) error) func() planted {
 	return func() planted {
-		return planted{run: func(run runs) runs {
+		return planted{run: func(run runFunc) runFunc {
 			return func(ctx context.Context, f body) error { return bug(ctx, run, f) }
 		}}
 	}
@@ -158,7 +158,7 @@ func inElection(bug func(ctx context.Context, run runs, f body) error) func() pl
 func atLeastOnce(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "once" {
-			s.atLeastOnce, s.ends, s.hold, s.cancel = true, "", p.unit/10, p.unit/20
+			s.atLeastOnce, s.outcome, s.hold, s.cancel = true, "", p.baseTTL/10, p.baseTTL/20
 		}
 	})
 	p.makeCalm()
@@ -167,8 +167,8 @@ func atLeastOnce(p *plan) {
 func losesWithDelay(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.delay, s.maxHold, s.usesTimeAfterLoss, s.do = p.unit, p.unit/2, true, false
-			s.hold, s.timeout, s.cancel = 2*p.unit, never, never
+			s.delay, s.maxHold, s.usesTimeAfterLoss, s.usesDo = p.baseTTL, p.baseTTL/2, true, false
+			s.hold, s.timeout, s.cancel = 2*p.baseTTL, never, never
 			s.detaches = false
 		}
 	})
@@ -177,9 +177,9 @@ func losesWithDelay(p *plan) {
 
 func healthy(p *plan) {
 	p.eachStep(func(s *step) {
-		if s.verb == "lock" && s.sort == "mutex" {
-			s.health, s.sick, s.detaches, s.hold = !s.do, never, false, time.Millisecond
-			s.delay, s.minHold, s.maxHold, s.ttl, s.after = 0, 0, 0, p.unit, 0
+		if s.verb == "lock" && s.kind == "mutex" {
+			s.health, s.unhealthyAfter, s.detaches, s.hold = !s.usesDo, never, false, time.Millisecond
+			s.delay, s.minHold, s.maxHold, s.ttl, s.after = 0, 0, 0, p.baseTTL, 0
 		}
 	})
 	p.makeCalm()
@@ -187,8 +187,8 @@ func healthy(p *plan) {
 
 func watched(p *plan) {
 	p.eachStep(func(s *step) {
-		if s.verb == "lock" && !s.do {
-			s.detaches, s.detachedFor, s.hold, s.health = true, never, p.unit/10, false
+		if s.verb == "lock" && !s.usesDo {
+			s.detaches, s.detachedFor, s.hold, s.health = true, never, p.baseTTL/10, false
 		}
 		if s.verb == "watch" {
 			s.hold = never
@@ -201,7 +201,7 @@ func leftAlone(p *plan) {
 	watched(p)
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.delay, s.maxHold, s.timeout, s.cancel = p.unit, 0, never, never
+			s.delay, s.maxHold, s.timeout, s.cancel = p.baseTTL, 0, never, never
 		}
 	})
 }
@@ -211,8 +211,8 @@ func leftAlone(p *plan) {
 func opening(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" {
-			s.minHold, s.maxHold, s.timeout, s.cancel, s.detaches, s.health = p.unit/10, 0, never, never, false, false
-			s.hold = min(s.hold, p.unit/50)
+			s.minHold, s.maxHold, s.timeout, s.cancel, s.detaches, s.health = p.baseTTL/10, 0, never, never, false, false
+			s.hold = min(s.hold, p.baseTTL/50)
 		}
 	})
 	p.makeCalm()
@@ -220,8 +220,8 @@ func opening(p *plan) {
 
 func (p *plan) makeCalm() { p.weather, p.faults = calm(), nil }
 
-// patch changes a handle, if a bug is planted in handles.
-func (b planted) patch(handle pawl.Handle) pawl.Handle {
+// patchHandle changes a handle, if a bug is planted in handles.
+func (b planted) patchHandle(handle pawl.Handle) pawl.Handle {
 	if b.handle == nil {
 		return handle
 	}

@@ -32,7 +32,7 @@ var quorumBugs = []bug{
 			}
 		})
 	}), nil},
-	{"two claims change places in the queues of a quorum", "FIFO", 164, "quorum", inNode(func(b *patched, m *bugState) { swaps(b, m) }), nil},
+	{"two claims change places in the queues of a quorum", "FIFO", 164, "quorum", inNode(func(b *patched, m *bugState) { plantSwappedWaiters(b, m) }), nil},
 }
 
 // inVotes plants a bug between a process' quorum and its nodes.
@@ -67,7 +67,7 @@ func aged(client string) string {
 func mostlyPermits(p *plan) {
 	p.eachStep(func(s *step) {
 		if s.verb == "lock" || s.verb == "try" {
-			s.sort, s.weight, s.limit, s.name = "permits", 1, 2, p.names[0].name
+			s.kind, s.weight, s.limit, s.name = "permits", 1, 2, p.names[0].name
 		}
 	})
 }
@@ -81,8 +81,8 @@ var storeBugs = []bug{
 // arrivesLate: claims are soon given up. Half of the requests arrive long after that, or
 // never, and no other call changes the name meanwhile.
 func arrivesLate(p *plan) {
-	p.faults, p.weather = nil, foul(p.unit)
+	p.faults, p.weather = nil, foul(p.baseTTL)
 	p.weather.slow, p.weather.lost = 50, 30
 	p.processes = p.processes[:1]
-	p.eachStep(func(s *step) { s.timeout = p.unit / 20 })
+	p.eachStep(func(s *step) { s.timeout = p.baseTTL / 20 })
 }

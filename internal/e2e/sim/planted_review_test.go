@@ -83,7 +83,7 @@ var reviewBugs = []bug{
 	}), nil},
 	{"fences fall when a name is forgotten that was ahead of the clock", "the fence of", 53, "memory", inNode(func(b *patched, m *bugState) {
 		b.grants(m, func(c driver.Claim, g *driver.Grant) {
-			if now := uint64(m.clock.now().UnixMicro()); m.took(c, *g) && g.Fence > now+1 {
+			if now := uint64(m.clock.now().UnixMicro()); m.recordGrant(c, *g) && g.Fence > now+1 {
 				g.Fence = now
 			}
 		})
@@ -109,9 +109,9 @@ func forcesSoon(p *plan) {
 		for j, steps := range p.processes[i].sessions {
 			for k := range steps {
 				s := &p.processes[i].sessions[j][k]
-				s.after, s.hold, s.minHold, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
+				s.after, s.hold, s.minHold, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.baseTTL
 				if (i+j+k)%3 == 0 {
-					s.verb, s.sort, s.weight, s.limit, s.do = "force", "mutex", driver.Exclusive, driver.Unlimited, false
+					s.verb, s.kind, s.weight, s.limit, s.usesDo = "force", "mutex", driver.Exclusive, driver.Unlimited, false
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func forcesSoon(p *plan) {
 // givesUp: every second claim is cancelled at about the time at which its request is on
 // the way, and nothing else goes wrong.
 func givesUp(p *plan) {
-	p.faults, p.weather = nil, wide(p.unit)
+	p.faults, p.weather = nil, wide(p.baseTTL)
 	for _, w := range p.processes {
 		for _, steps := range w.sessions {
 			for k := range steps {

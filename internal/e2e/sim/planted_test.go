@@ -40,7 +40,7 @@ func (b *bug) find(t *testing.T) (seed uint64, text string) {
 			b.tune(p)
 		}
 		h := simulate(t, p, b.make())
-		for _, v := range h.found {
+		for _, v := range h.violations {
 			if strings.Contains(v.text, b.message) {
 				text, found = v.text, h
 			}
@@ -107,7 +107,7 @@ type patched struct {
 	breaks  func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error
 }
 
-// patch returns a server as it is, for a bug to replace a method.
+// patch returns an unchanged server, of which a bug can replace methods.
 func patch(s server) *patched {
 	same := func(f func(driver.Signal)) func(driver.Signal) { return f }
 	return &patched{s, s.Acquire, s.Renew, s.Release, s.Inspect, same, s.Break}
@@ -208,13 +208,13 @@ func entries(change func(p *process, e *driver.Entry)) func() planted {
 // inNode plants a bug in a node. All sessions of the node share one bugState.
 func inNode(plant func(b *patched, m *bugState)) func() planted {
 	return func() planted {
-		of := map[*node]*bugState{}
+		states := map[*node]*bugState{}
 		return planted{node: func(n *node, s server) server {
-			if of[n] == nil {
-				of[n] = &bugState{clock: &n.clock, claims: map[driver.Token]driver.Claim{}, last: map[string]uint64{}, holder: map[string]driver.Token{}, swap: map[driver.Token]driver.Token{}}
+			if states[n] == nil {
+				states[n] = &bugState{clock: &n.clock, claims: map[driver.Token]driver.Claim{}, last: map[string]uint64{}, holder: map[string]driver.Token{}, swap: map[driver.Token]driver.Token{}}
 			}
 			b := patch(s)
-			plant(b, of[n])
+			plant(b, states[n])
 			return b
 		}}
 	}
@@ -223,17 +223,17 @@ func inNode(plant func(b *patched, m *bugState)) func() planted {
 // inClient plants a bug in the driver of a process.
 func inClient(plant func(p *process, b *patched)) func() planted {
 	return func() planted {
-		return planted{client: func(p *process, d driverOf) driverOf {
-			b := patch(lifted{d})
+		return planted{client: func(p *process, d rootDriver) rootDriver {
+			b := patch(asServer{d})
 			plant(p, b)
 			return b
 		}}
 	}
 }
 
-// lifted makes a server of a process' driver. The root package raises no fences.
-type lifted struct{ driverOf }
+// asServer makes a server of a process' driver. The root package raises no fences.
+type asServer struct{ rootDriver }
 
-func (lifted) RaiseFence(context.Context, driver.LeaseRef, uint64) (uint64, error) {
+func (asServer) RaiseFence(context.Context, driver.LeaseRef, uint64) (uint64, error) {
 	panic("not a node")
 }

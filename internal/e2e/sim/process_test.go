@@ -13,18 +13,18 @@ import (
 // receives no messages, and its users wait. (Its timers continue, because a test cannot
 // stop a goroutine. Requests that they start are sent after the pause.)
 type process struct {
-	w      *world
-	number int
-	links  []*link
-	locks  *pawl.Client
-	tap    *tap
-	ends   []func() // called when its client is closed
-	dials  int      // connections, over Redis
+	w       *world
+	number  int
+	links   []*link
+	locks   *pawl.Client
+	tap     *tap
+	onClose []func() // called when its client is closed
+	dials   int      // connections, over Redis
 
 	mu          sync.Mutex // protects what follows
 	pausedUntil moment
 	dead        bool   // killed: none of its messages arrives any more
-	cutUntil    moment // over Redis: until then, no message to it or from it arrives
+	cutUntil    moment // over Redis: no message to it or from it arrives until then
 	ending      bool   // its client is closing, or closed
 	closeFailed bool   // Close returned an error: not all leases were released
 	endedAt     moment // when Close returned; 0 if it has not
@@ -101,7 +101,7 @@ func (p *process) closeWithin(within time.Duration, how func(context.Context) er
 	_ = p.closeAndNote(ctx, how)
 }
 
-// close is Close, for closes and closing.
+// close is Client.Close with the parameter that closeAndNote expects.
 func (p *process) close(context.Context) error { return p.locks.Close() }
 
 // closeAndNote closes the client, and records whether it failed to release all leases.

@@ -22,10 +22,10 @@ import (
 // messages of one connection arrive in order. A connection may break, and then its last
 // messages may have arrived or not.
 type redisNode struct {
-	w     *world
-	redis *miniredis.Miniredis
-	clock clock
-	reads *redis.Client // reads the leftovers, without faults
+	w      *world
+	redis  *miniredis.Miniredis
+	clock  clock
+	reader *redis.Client // reads the leftovers, without faults
 
 	mu        sync.Mutex // protects what follows
 	conns     map[*conn]bool
@@ -59,15 +59,15 @@ func newRedisNode(w *world) *redisNode {
 	}
 	_ = first.Close()
 	n.redis.ClockTTL(true)
-	n.redis.Server().SetPreHook(n.before)
-	n.reads = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Protocol: 2, Dialer: func(context.Context, string, string) (net.Conn, error) {
+	n.redis.Server().SetPreHook(n.addLibrary)
+	n.reader = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Protocol: 2, Dialer: func(context.Context, string, string) (net.Conn, error) {
 		return n.redis.Dial()
 	}})
 	return n
 }
 
-// before gives the scripts the clock and the library.
-func (n *redisNode) before(c *protocol.Peer, cmd string, args ...string) bool {
+// addLibrary runs EVALSHA as EVAL of the script with the library.
+func (n *redisNode) addLibrary(c *protocol.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false
 	}
@@ -77,12 +77,12 @@ func (n *redisNode) before(c *protocol.Peer, cmd string, args ...string) bool {
 
 // driver returns the driver of one more process. It speaks RESP2: with RESP3, go-redis
 // holds a mutex while it waits for an answer, and virtual time stands still meanwhile.
-func (n *redisNode) driver(p *process) driverOf {
+func (n *redisNode) driver(p *process) rootDriver {
 	client := redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:6379", Protocol: 2, DialerRetries: 1, // otherwise it waits with a mutex, too
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return n.dial(p) },
 	})
-	p.ends = append(p.ends, func() { _ = client.Close() })
+	p.onClose = append(p.onClose, func() { _ = client.Close() })
 	d, err := goredislock.New(client, nil)
 	if err != nil {
 		panic(err)
@@ -101,10 +101,10 @@ func (n *redisNode) dial(p *process) (net.Conn, error) {
 		return nil, err
 	}
 	near, far := net.Pipe()
-	c := &conn{n: n, p: p, near: far, inner: inner, dice: seeded(n.w.plan.fates + uint64(1000*p.number+p.dials))}
+	c := &conn{n: n, p: p, near: far, inner: inner, dice: diceOf(n.w.plan.fateSeed + uint64(1000*p.number+p.dials))}
 	p.dials++
 	n.conns[c] = true
-	c.begin()
+	c.start()
 	return near, nil
 }
 
@@ -115,8 +115,8 @@ func (n *redisNode) hang(d time.Duration) {
 	n.hungUntil = max(n.hungUntil, n.w.now()+d)
 }
 
-// lose is a kill of the server without a snapshot.
-func (n *redisNode) lose(d time.Duration) {
+// loseData is a kill of the server without a snapshot.
+func (n *redisNode) loseData(d time.Duration) {
 	n.mu.Lock()
 	n.downUntil = n.w.now() + d
 	all := n.conns
@@ -124,14 +124,14 @@ func (n *redisNode) lose(d time.Duration) {
 	n.mu.Unlock()
 	n.redis.FlushAll()
 	for c := range all {
-		c.breaks()
+		c.closeBothEnds()
 	}
 }
 
 func (n *redisNode) jump(by time.Duration) { n.clock.jump(by) }
 
-// held returns how much longer no message passes on a connection.
-func (n *redisNode) held(p *process) time.Duration {
+// blockedFor returns how much longer no message passes on a connection.
+func (n *redisNode) blockedFor(p *process) time.Duration {
 	n.mu.Lock()
 	hungUntil := n.hungUntil
 	n.mu.Unlock()
@@ -140,7 +140,7 @@ func (n *redisNode) held(p *process) time.Duration {
 
 func (n *redisNode) entry(name string) driver.Entry {
 	n.redis.SetTime(n.clock.now())
-	d, err := goredislock.New(n.reads, &goredislock.Options{NoPush: true})
+	d, err := goredislock.New(n.reader, &goredislock.Options{NoPush: true})
 	if err != nil {
 		panic(err)
 	}
@@ -156,7 +156,7 @@ func (n *redisNode) close() {
 	n.mu.Lock()
 	n.downUntil = n.w.now() + time.Hour // go-redis may still dial, in its own goroutine: not while miniredis closes
 	n.mu.Unlock()
-	_ = n.reads.Close()
+	_ = n.reader.Close()
 	n.redis.Close()
 	// go-redis checks each second whether the server is back, and notices then that the
 	// client was closed

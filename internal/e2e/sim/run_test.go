@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// planOver returns the plan of a seed, over one sort of backend if it is named.
-func planOver(backend string, seed uint64) *plan { return planOf(seeded(seed), backend) }
+// planOver returns the plan of a seed, over one kind of backend if it is named.
+func planOver(backend string, seed uint64) *plan { return planOf(diceOf(seed), backend) }
 
-// planOf draws a plan. Most plans have one node, because that is quick. A named backend
-// is always drawn.
+// planOf draws a plan over the named backend, or over any if the name is empty. Most
+// plans have one node, because that is quick.
 func planOf(d *dice, backend string) *plan {
-	over := d.below(100)
+	share := d.below(100)
 	if backend == "" {
 		backend = "memory"
 		switch {
-		case over < 10:
+		case share < 10:
 			backend = "quorum"
-		case over < 12:
+		case share < 12:
 			backend = "redis"
-		case over < 32:
+		case share < 32:
 			backend = "store"
 		}
 	}
 	if backend != "quorum" {
-		return draw(d, backend, 1)
+		return drawPlan(d, backend, 1)
 	}
-	return draw(d, backend, 3+2*(over%3/2))
+	return drawPlan(d, backend, 3+2*(share%3/2))
 }
 
 // report prints the first violation, and the events of its name.
 func report(t *testing.T, h *history, schedule, repeat string) {
 	t.Helper()
-	v := h.found[0]
+	v := h.violations[0]
 	t.Errorf("VIOLATION: %s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", schedule, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.about(v))
 }
 
@@ -47,14 +47,14 @@ func report(t *testing.T, h *history, schedule, repeat string) {
 //	PAWL_SIM_BACKEND  the only backend: memory, store, quorum or redis
 //	PAWL_SIM_TRACE    logs a hash of the events of each schedule
 func TestSchedules(t *testing.T) {
-	count, first, step := uint64(1500), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
+	count, first, step := uint64(1500), envNumber(t, "PAWL_SIM_SEED", 1), envNumber(t, "PAWL_SIM_STEP", 1)
 	if testing.Short() {
 		count = 300
 	}
 	if os.Getenv("PAWL_SIM_SEED") != "" {
 		count = 1
 	}
-	count = number(t, "PAWL_SIM_SEEDS", count)
+	count = envNumber(t, "PAWL_SIM_SEEDS", count)
 	backend := os.Getenv("PAWL_SIM_BACKEND")
 	const maxFailures = 5
 	began, run, failed := time.Now(), map[string]int{}, 0
@@ -64,7 +64,7 @@ func TestSchedules(t *testing.T) {
 		if os.Getenv("PAWL_SIM_TRACE") != "" || count == 1 {
 			t.Logf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())
 		}
-		if len(h.found) > 0 {
+		if len(h.violations) > 0 {
 			failed++
 			only := ""
 			if backend != "" {
@@ -76,7 +76,7 @@ func TestSchedules(t *testing.T) {
 	t.Logf("from %d on, each %d: schedules over %v in %v", first, step, run, time.Since(began).Round(time.Millisecond))
 }
 
-func number(t *testing.T, variable string, fallback uint64) uint64 {
+func envNumber(t *testing.T, variable string, fallback uint64) uint64 {
 	s := os.Getenv(variable)
 	if s == "" {
 		return fallback
@@ -94,7 +94,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a schedule in which two processes take names from each other by force while the node hangs"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if h := simulate(t, planOf(chosen(b), "memory"), planted{}); len(h.found) > 0 {
+		if h := simulate(t, planOf(diceFrom(b), "memory"), planted{}); len(h.violations) > 0 {
 			report(t, h, fmt.Sprintf("bytes %q", b), "go test -run FuzzSchedule/NAME ./internal/e2e/sim")
 		}
 	})

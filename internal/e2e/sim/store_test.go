@@ -13,35 +13,35 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// values is a node for clients that compare and swap, like the backends over package
+// A nodeStore is a node for clients that compare and swap, like the backends over package
 // swap. The requests use the same links, but have no ends: the window of a swap prevents
-// that a late swap has an effect.
-type values struct {
+// a late swap.
+type nodeStore struct {
 	clock   *clock
-	stamped bool // the engine cannot read its clock before a swap, and adds the time to the value
+	stamped bool // the engine cannot read its clock before a swap, so it adds the time to the value
 
 	mu      sync.Mutex // protects what follows
-	stored  map[string]kept
+	stored  map[string]storedValue
 	last    uint64
 	inboxes map[string]*link
 }
 
-// kept is a value, or the envelope of a value and its stamp.
-type kept struct {
+// A storedValue is a value, or the envelope of a value and its stamp.
+type storedValue struct {
 	bytes   []byte
 	version uint64
 	stamp   locktable.Instant
 }
 
-// seen returns a kept value in the form that a client gets.
-func (v *values) seen(k kept) swap.Stored {
+// forClient returns a stored value in the form that a client gets.
+func (v *nodeStore) forClient(k storedValue) swap.Stored {
 	if !v.stamped || k.version == 0 {
 		return swap.Stored{Value: k.bytes, Version: k.version}
 	}
 	return swap.Stored{Value: k.envelope().ValueAt(k.stamp), Version: k.version}
 }
 
-func (k kept) envelope() *stamped.Envelope {
+func (k storedValue) envelope() *stamped.Envelope {
 	e, err := stamped.Decode(k.bytes)
 	if err != nil {
 		panic(err)
@@ -50,31 +50,31 @@ func (k kept) envelope() *stamped.Envelope {
 }
 
 // forget removes all values. Versions continue, because they must not repeat.
-func (v *values) forget() {
+func (v *nodeStore) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.stored = map[string]kept{}
+	v.stored = map[string]storedValue{}
 }
 
-// timed is an answer, and the time on the node's clock at which it was given.
-type timed[T any] struct {
+// A timedAnswer is an answer, and the time on the node's clock at which it was given.
+type timedAnswer[T any] struct {
 	value T
 	at    locktable.Instant
 }
 
-func (v *values) now() locktable.Instant { return locktable.At(v.clock.now()) }
+func (v *nodeStore) now() locktable.Instant { return locktable.At(v.clock.now()) }
 
-func (v *values) load(names []string) timed[[]swap.Stored] {
+func (v *nodeStore) load(names []string) timedAnswer[[]swap.Stored] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := make([]swap.Stored, len(names))
 	for i, name := range names {
-		out[i] = v.seen(v.stored[name])
+		out[i] = v.forClient(v.stored[name])
 	}
-	return timed[[]swap.Stored]{out, v.now()}
+	return timedAnswer[[]swap.Stored]{out, v.now()}
 }
 
-func (v *values) swap(swaps []swap.Swap, bug planted) timed[[]swap.Swapped] {
+func (v *nodeStore) swap(swaps []swap.Swap, bug planted) timedAnswer[[]swap.Swapped] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.now()
@@ -87,11 +87,11 @@ func (v *values) swap(swaps []swap.Swap, bug planted) timed[[]swap.Swapped] {
 			out[i].OutsideWindow = true
 			continue
 		case is.version != s.Version && !bug.noVersions:
-			out[i].HasStored, out[i].Stored = is.version%2 == 0, v.seen(is) // some engines return it in the same answer
+			out[i].HasStored, out[i].Stored = is.version%2 == 0, v.forClient(is) // as some engines do
 			continue
 		}
 		v.last++
-		next := kept{s.Value, v.last, now}
+		next := storedValue{s.Value, v.last, now}
 		if v.stamped {
 			var void []uint64
 			if is.version > 0 {
@@ -114,10 +114,10 @@ func (v *values) swap(swaps []swap.Swap, bug planted) timed[[]swap.Swapped] {
 			}
 		}
 	}
-	return timed[[]swap.Swapped]{out, now}
+	return timedAnswer[[]swap.Swapped]{out, now}
 }
 
-func (v *values) entry(name string) driver.Entry {
+func (v *nodeStore) entry(name string) driver.Entry {
 	all := v.load([]string{name})
 	e := &locktable.Entry{}
 	if len(all.value[0].Value) > 0 {
@@ -136,7 +136,7 @@ type storeLink struct {
 }
 
 // newStore returns a process' driver.
-func newStore(p *process, n *node) (*link, driverOf) {
+func newStore(p *process, n *node) (*link, rootDriver) {
 	r := &storeLink{link: newLink(p, n)}
 	inbox := p.id()
 	n.values.mu.Lock()
@@ -146,29 +146,29 @@ func newStore(p *process, n *node) (*link, driverOf) {
 	deliver := func(s driver.Signal) { d.Deliver(s) }
 	d = locktable.New(swap.New(r, inbox, deliver), inbox)
 	r.listeners.Listen(deliver)
-	return r.link, queueing{d, p}
+	return r.link, reportingDriver{d, p}
 }
 
-// queueing reports the requests to the checker, as a link does.
-type queueing struct {
+// reportingDriver reports the requests to the checker, as a link does.
+type reportingDriver struct {
 	*locktable.Driver
 	p *process
 }
 
-func (q queueing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (q reportingDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	q.p.w.queue.noteOwner(q.p.w, c)
 	return q.Driver.Acquire(ctx, c)
 }
 
-func (q queueing) Release(ctx context.Context, l driver.LeaseRef) error {
+func (q reportingDriver) Release(ctx context.Context, l driver.LeaseRef) error {
 	q.p.w.queue.checkGivesBack(q.p.w, 0, l)
 	return q.Driver.Release(ctx, l)
 }
 
 // ask sends a request, and learns the node's clock from its answer.
-func ask[T any](ctx context.Context, r *storeLink, op, name string, f func(v *values) timed[T]) (T, error) {
+func ask[T any](ctx context.Context, r *storeLink, op, name string, f func(v *nodeStore) timedAnswer[T]) (T, error) {
 	sent := time.Now()
-	a, err := sendOver(ctx, r.link, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
+	a, err := sendOver(ctx, r.link, op, name, false, func(server) (timedAnswer[T], error) { return f(r.n.values), nil })
 	if err == nil {
 		r.clock.Learn(a.at, sent, time.Now())
 	}
@@ -176,18 +176,18 @@ func ask[T any](ctx context.Context, r *storeLink, op, name string, f func(v *va
 }
 
 func (r *storeLink) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
-	return ask(ctx, r, "load", names[0], func(v *values) timed[[]swap.Stored] { return v.load(names) })
+	return ask(ctx, r, "load", names[0], func(v *nodeStore) timedAnswer[[]swap.Stored] { return v.load(names) })
 }
 
 func (r *storeLink) Time(ctx context.Context) (swap.Window, error) {
 	return r.clock.Ask(ctx, func(ctx context.Context) error {
-		_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
+		_, err := ask(ctx, r, "time", "", func(v *nodeStore) timedAnswer[int] { return timedAnswer[int]{0, v.now()} })
 		return err
 	})
 }
 
 func (r *storeLink) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *values) timed[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
+	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *nodeStore) timedAnswer[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
 	switch {
 	case err != nil:
 	case slices.ContainsFunc(did, func(s swap.Swapped) bool { return s.OutsideWindow }):

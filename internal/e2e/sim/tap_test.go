@@ -12,7 +12,7 @@ import (
 // A tap is a driver between the root package and the driver of a process. It records and
 // counts the requests. It knows the tokens of claims, which users never see.
 type tap struct {
-	driverOf
+	rootDriver
 	p *process
 
 	mu       sync.Mutex // protects what follows
@@ -24,8 +24,8 @@ type tap struct {
 	counts   map[uint64]*eventCounts // by Event.Claim
 }
 
-func newTap(p *process, d driverOf) *tap {
-	return &tap{driverOf: d, p: p, counts: map[uint64]*eventCounts{}}
+func newTap(p *process, d rootDriver) *tap {
+	return &tap{rootDriver: d, p: p, counts: map[uint64]*eventCounts{}}
 }
 
 // A place is a claim in a backend's queue, according to the answers to its process.
@@ -35,14 +35,14 @@ type place struct {
 	process       int
 	weight, limit int
 	queueTTL      time.Duration
-	queues        bool      // it waits in the queue, and is not conditional
-	conditional   bool      // it may be refused because of the name's value
-	asked         moment    // first request
-	tried         moment    // last request
-	queued        moment    // from then on, it is surely in the queue; never if it is not
-	kept          moment    // when the last request with the answer "queued" was sent
-	over          bool      // granted or given up
-	footings      []footing // over a quorum: by node
+	queues        bool        // it waits in the queue, and is not conditional
+	conditional   bool        // it may be refused because of the name's value
+	asked         moment      // first request
+	tried         moment      // last request
+	queued        moment      // the time from which on it is surely in the queue; never if it is not
+	kept          moment      // when the last request with the answer "queued" was sent
+	over          bool        // granted or given up
+	onNodes       []nodeClaim // over a quorum: by node
 }
 
 func (t *tap) count(n *int, by int) {
@@ -63,17 +63,17 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	q := &t.p.w.queue
 	q.noteRequest(t.p, c, sent)
 	t.p.w.turns.noteRequest(ctx, c.Token)
-	g, err := t.driverOf.Acquire(ctx, c)
+	g, err := t.rootDriver.Acquire(ctx, c)
 	t.countFailure(err)
 	held, isHeld := errors.AsType[*driver.HeldError](err)
-	t.p.w.turns.answered(t.p.w, c, err == nil, isHeld && held.Position > 0)
+	t.p.w.turns.noteAnswer(t.p.w, c, err == nil, isHeld && held.Position > 0)
 	switch {
 	case err == nil:
-		q.granted(t.p.w, c.Token, c.Force)
-		t.p.w.terms.granted(&c, sent, g)
+		q.noteGrant(t.p.w, c.Token, c.Force)
+		t.p.w.terms.noteGrant(&c, sent, g)
 	case isHeld && held.Position > 0:
-		q.wasQueued(t.p.w, c.Token, sent)
-		t.p.w.terms.queued(&c, sent)
+		q.noteQueued(t.p.w, c.Token, sent)
+		t.p.w.terms.noteQueued(&c, sent)
 	}
 	return g, err
 }
@@ -81,10 +81,10 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	t.count(&t.renewals, 1)
 	sent := t.p.w.now()
-	answers, err := t.driverOf.Renew(ctx, leases)
+	answers, err := t.rootDriver.Renew(ctx, leases)
 	for i, answer := range answers {
 		if err == nil && answer == nil {
-			t.p.w.terms.renewed(leases[i], sent)
+			t.p.w.terms.noteRenewal(leases[i], sent)
 		}
 	}
 	t.countFailure(errors.Join(append(answers, err)...))
@@ -94,19 +94,19 @@ func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, err
 func (t *tap) Release(ctx context.Context, l driver.LeaseRef) error {
 	t.count(&t.releases, 1)
 	t.p.w.queue.noteEnd(l.Token)
-	t.p.w.turns.released(l.Token)
-	err := t.driverOf.Release(ctx, l)
+	t.p.w.turns.noteRelease(l.Token)
+	err := t.rootDriver.Release(ctx, l)
 	t.countFailure(err)
 	return err
 }
 
 func (t *tap) Listen(f func(driver.Signal)) (stop func()) {
-	return t.driverOf.Listen(func(s driver.Signal) {
+	return t.rootDriver.Listen(func(s driver.Signal) {
 		t.count(&t.signals, 1)
 		if s.Kind == driver.SignalGranted {
-			t.p.w.queue.granted(t.p.w, s.Token, false)
-			t.p.w.terms.signaled(s)
-			t.p.w.turns.signaled(s.Token)
+			t.p.w.queue.noteGrant(t.p.w, s.Token, false)
+			t.p.w.terms.noteSignal(s)
+			t.p.w.turns.noteSignal(s.Token)
 		}
 		f(s)
 	})

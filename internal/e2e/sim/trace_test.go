@@ -34,8 +34,8 @@ var worlds int
 // seedRandom makes the product's random pauses and tokens depend on the seed.
 func (w *world) seedRandom(t *testing.T) {
 	t.Helper()
-	t.Cleanup(backoff.Seed(w.plan.fates))
-	cryptotest.SetGlobalRandom(t, w.plan.fates)
+	t.Cleanup(backoff.Seed(w.plan.fateSeed))
+	cryptotest.SetGlobalRandom(t, w.plan.fateSeed)
 }
 
 // collectGarbage frees the memory of earlier worlds. go-redis keeps timers in a
@@ -59,12 +59,13 @@ func (h *history) trace() string {
 	for _, e := range h.events {
 		_, _ = here.WriteString(sum, fmt.Sprintln(int64(e.at), e.name, e.who, e.what, e.more))
 	}
-	_, _ = fmt.Fprintln(sum, h.w.moves)
+	_, _ = fmt.Fprintln(sum, h.w.eventTimes)
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// repeats reports whether the runtime's random numbers begin again in each bubble.
-func repeats(t *testing.T) bool {
+// repeatsRandomNumbers reports whether the runtime's random numbers begin again in each
+// bubble.
+func repeatsRandomNumbers(t *testing.T) bool {
 	t.Helper()
 	var drawn [2]uint64
 	for i := range drawn {
@@ -77,10 +78,10 @@ func repeats(t *testing.T) bool {
 // Schedules over Redis differ, because miniredis and go-redis have goroutines and pauses
 // of their own.
 func TestASeedIsTheSameEachTime(t *testing.T) {
-	if !repeats(t) {
+	if !repeatsRandomNumbers(t) {
 		t.Skip("this runtime has other random numbers in each run: make sim builds one that repeats them, and runs this test")
 	}
-	backend, count := os.Getenv("PAWL_SIM_BACKEND"), number(t, "PAWL_SIM_REPEATED", 60)
+	backend, count := os.Getenv("PAWL_SIM_BACKEND"), envNumber(t, "PAWL_SIM_REPEATED", 60)
 	run := func(seed uint64) string {
 		h := simulate(t, planOver(backend, seed), planted{})
 		return fmt.Sprintf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())

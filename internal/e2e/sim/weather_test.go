@@ -49,22 +49,22 @@ func (w *weather) fate(d *dice) fate {
 	return f
 }
 
-// There are four kinds of weather. unit is the most common TTL. A request may take a
+// There are four kinds of weather. baseTTL is the most common TTL. A request may take a
 // sixth of it.
 func calm() weather { return weather{low: 50 * time.Microsecond, high: time.Millisecond} }
 
-func wide(unit time.Duration) weather {
-	return weather{low: time.Millisecond, high: min(20*time.Millisecond, unit/50)}
+func wide(baseTTL time.Duration) weather {
+	return weather{low: time.Millisecond, high: min(20*time.Millisecond, baseTTL/50)}
 }
 
-func rough(unit time.Duration) weather {
+func rough(baseTTL time.Duration) weather {
 	return weather{
-		low: 100 * time.Microsecond, high: unit / 100, slow: 5, slowest: unit / 2, lost: 3, reset: 2, lostSignals: 10, repeatedSignals: 10,
+		low: 100 * time.Microsecond, high: baseTTL / 100, slow: 5, slowest: baseTTL / 2, lost: 3, reset: 2, lostSignals: 10, repeatedSignals: 10,
 	}
 }
 
-func foul(unit time.Duration) weather {
+func foul(baseTTL time.Duration) weather {
 	return weather{
-		low: 100 * time.Microsecond, high: unit / 50, slow: 20, slowest: 2 * unit, lost: 12, reset: 8, lostSignals: 40, repeatedSignals: 30,
+		low: 100 * time.Microsecond, high: baseTTL / 50, slow: 20, slowest: 2 * baseTTL, lost: 12, reset: 8, lostSignals: 40, repeatedSignals: 30,
 	}
 }

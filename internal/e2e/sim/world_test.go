@@ -30,10 +30,10 @@ type world struct {
 	watching context.Context // of watches that last until everything is over
 	watchers sync.WaitGroup
 
-	horizon atomic.Int64 // until then, a message is under way or a pause lasts
+	busyUntil atomic.Int64 // a message is under way, or a pause lasts, until then
 
-	movesMu sync.Mutex
-	moves   []moment // times at which a message arrived or a pause ended
+	eventTimesMu sync.Mutex
+	eventTimes   []moment // times at which a message arrived or a pause ended
 }
 
 // planted is a bug that a test plants; the zero value has no bug.
@@ -48,17 +48,17 @@ type planted struct {
 	countsFromAnswer      bool // a term after Confirm counts from the answer
 
 	node    func(n *node, s server) server                      // replaces a node's driver
-	client  func(p *process, d driverOf) driverOf               // replaces a process' driver
+	client  func(p *process, d rootDriver) rootDriver           // replaces a process' driver
 	observe func(o *pawl.Observer)                              // changes the Observer
-	run     func(run runs) runs                                 // replaces Election.Run
+	run     func(run runFunc) runFunc                           // replaces Election.Run
 	handle  func(h map[string]any)                              // changes the content of a handle
 	quorum  func(p *process, d []driver.Driver) []driver.Driver // replaces the nodes of a quorum
 }
 
-type runs = func(ctx context.Context, f func(ctx context.Context) error) error
+type runFunc = func(ctx context.Context, f func(ctx context.Context) error) error
 
-// driverOf is the driver of the root package.
-type driverOf interface {
+// rootDriver is the driver of the root package.
+type rootDriver interface {
 	driver.Driver
 	driver.Signaler
 	driver.LeaseBreaker
@@ -71,35 +71,35 @@ func (w *world) after(d time.Duration, f func()) {
 	d = max(d, time.Nanosecond)
 	at := int64(w.now() + d)
 	for {
-		old := w.horizon.Load()
-		if old >= at || w.horizon.CompareAndSwap(old, at) {
+		old := w.busyUntil.Load()
+		if old >= at || w.busyUntil.CompareAndSwap(old, at) {
 			break
 		}
 	}
 	time.AfterFunc(d, func() {
-		w.movesMu.Lock()
-		w.moves = append(w.moves, w.now())
-		w.movesMu.Unlock()
+		w.eventTimesMu.Lock()
+		w.eventTimes = append(w.eventTimes, w.now())
+		w.eventTimesMu.Unlock()
 		f()
 	})
 }
 
 func (w *world) weather() weather {
-	if w.now() >= w.healedAt() {
+	if w.now() >= w.faultFreeFrom() {
 		return calm()
 	}
 	return w.plan.weather
 }
 
-// healedAt returns the time from which on there are no more faults.
-func (w *world) healedAt() moment {
-	heal := w.plan.span
+// faultFreeFrom returns the time from which on there are no more faults.
+func (w *world) faultFreeFrom() moment {
+	from := w.plan.span
 	for _, f := range w.plan.faults {
 		if f.kind == "wipe" {
-			heal = max(heal, f.at+f.lasts)
+			from = max(from, f.at+f.lasts)
 		}
 	}
-	return heal
+	return from
 }
 
 // simulate runs a schedule, and returns its history.
@@ -108,11 +108,11 @@ func simulate(t *testing.T, p *plan, bug planted) (h *history) {
 	w := &world{plan: p, planted: bug}
 	w.collectGarbage()
 	w.history.w, w.history.detached = w, map[driver.Token]*call{}
-	w.terms.of = map[driver.Token]*term{}
-	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
+	w.terms.byToken = map[driver.Token]*term{}
+	w.queue.tickets = tickets{map[string]*place{}, map[string][]*nodeState{}}
 	defer func() {
 		if r := recover(); r != nil {
-			w.history.found = append(w.history.found, violation{text: fmt.Sprint(r), to: 1 << 62})
+			w.history.violations = append(w.history.violations, violation{text: fmt.Sprint(r), to: 1 << 62})
 			h = &w.history
 		}
 	}()
@@ -134,10 +134,10 @@ func (w *world) runSchedule() {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
 	for i := range w.plan.processes {
-		w.processes = append(w.processes, w.begin(i))
+		w.processes = append(w.processes, w.startProcess(i))
 	}
 	for _, f := range w.plan.faults {
-		w.after(f.at, func() { w.strike(f) })
+		w.after(f.at, func() { w.injectFault(f) })
 	}
 	watching, stopWatchers := context.WithCancel(context.Background())
 	w.watching = watching
@@ -150,14 +150,14 @@ func (w *world) runSchedule() {
 		}
 	}
 	users.Wait()
-	w.end(stopWatchers)
+	w.finish(stopWatchers)
 }
 
-// begin starts a process.
-func (w *world) begin(i int) *process {
+// startProcess starts a process.
+func (w *world) startProcess(i int) *process {
 	plan := w.plan.processes[i]
 	p := &process{w: w, number: i + 1}
-	var d driverOf
+	var d rootDriver
 	switch w.plan.backend {
 	case "memory":
 		r := newLink(p, w.nodes[0].(*node))
@@ -180,7 +180,7 @@ func (w *world) begin(i int) *process {
 		if err != nil {
 			panic(err)
 		}
-		d = q.(driverOf)
+		d = q.(rootDriver)
 	}
 	if w.planted.client != nil {
 		d = w.planted.client(p, d)
@@ -188,10 +188,10 @@ func (w *world) begin(i int) *process {
 	p.tap = newTap(p, d)
 	d = p.tap
 	if w.pushesChanges() {
-		d = able{p.tap, p.links[0]}
+		d = pushingDriver{p.tap, p.links[0]}
 	}
 	o := &pawl.Options{
-		ID: p.id(), TTL: w.plan.unit, HandoffWindow: plan.handoff, Observer: p.observer(),
+		ID: p.id(), TTL: w.plan.baseTTL, HandoffWindow: plan.handoff, Observer: p.observer(),
 	}
 	locks, err := pawl.New(d, o)
 	if err != nil {
@@ -201,13 +201,13 @@ func (w *world) begin(i int) *process {
 	return p
 }
 
-// end waits until nothing is under way, checks the leftovers, and closes all clients.
-func (w *world) end(stopWatchers func()) {
-	for w.now() < w.healedAt() {
-		time.Sleep(w.healedAt() - w.now())
+// finish waits until nothing is under way, checks the leftovers, and closes all clients.
+func (w *world) finish(stopWatchers func()) {
+	for w.now() < w.faultFreeFrom() {
+		time.Sleep(w.faultFreeFrom() - w.now())
 	}
 	w.settle()
-	w.leftovers("everything is over")
+	w.checkLeftovers("everything is over")
 	w.checkWatchers()
 	stopWatchers()
 	w.watchers.Wait()
@@ -217,13 +217,13 @@ func (w *world) end(stopWatchers func()) {
 			within = time.Second
 		}
 		p.closeWithin(within, p.close)
-		for _, end := range p.ends {
+		for _, end := range p.onClose {
 			end()
 		}
 	}
-	w.leftovers("all clients are closed")
-	for int64(w.now()) < w.horizon.Load() {
-		time.Sleep(time.Duration(w.horizon.Load()) - w.now())
+	w.checkLeftovers("all clients are closed")
+	for int64(w.now()) < w.busyUntil.Load() {
+		time.Sleep(time.Duration(w.busyUntil.Load()) - w.now())
 	}
 	if w.redis != nil {
 		w.redis.close()
