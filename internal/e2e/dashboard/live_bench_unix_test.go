@@ -166,13 +166,13 @@ func BenchmarkViewers(b *testing.B) {
 					}()
 				}
 				time.Sleep(5 * time.Second)
-				const while = 10 * time.Second
+				const period = 10 * time.Second
 				for b.Loop() {
-					was, used := l.commands(b), cputime.Used()
-					time.Sleep(while)
+					commandsBefore, used := l.commands(b), cputime.Used()
+					time.Sleep(period)
 					used = cputime.Used() - used
-					b.ReportMetric(float64(l.commands(b)-was)/while.Seconds(), "commands/s")
-					b.ReportMetric(100*used.Seconds()/while.Seconds(), "%core")
+					b.ReportMetric(float64(l.commands(b)-commandsBefore)/period.Seconds(), "commands/s")
+					b.ReportMetric(100*used.Seconds()/period.Seconds(), "%core")
 				}
 				b.ReportMetric(0, "ns/op")
 			})

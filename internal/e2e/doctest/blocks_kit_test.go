@@ -11,7 +11,7 @@ import (
 // root is the repository's folder, relative to this one.
 const root = "../../.."
 
-// A block is a fenced block of a page, with the text after its ```.
+// A block is a fenced block of a page. info is the text after its first ```.
 type block struct {
 	info string
 	text string
@@ -61,9 +61,9 @@ func pages(t *testing.T) (names []string) {
 
 // A command is a command in a console block, with the output that the page shows.
 type command struct {
-	line  string // of the shell; it may have several lines
-	shown []string
-	at    int // the line of the page
+	line     string // of the shell; it may have several lines
+	shown    []string
+	pageLine int
 }
 
 // commands reads a block: "$ " begins a command, "> " continues it, and all other lines
@@ -71,11 +71,11 @@ type command struct {
 func (b *block) commands() (found []*command) {
 	for i, line := range strings.Split(strings.TrimSuffix(b.text, "\n"), "\n") {
 		if begin, ok := strings.CutPrefix(line, "$ "); ok {
-			found = append(found, &command{line: begin, at: b.line + 1 + i})
+			found = append(found, &command{line: begin, pageLine: b.line + 1 + i})
 			continue
 		}
 		if len(found) == 0 {
-			found = append(found, &command{line: "echo 'the block does not begin with a command'", at: b.line + 1 + i})
+			found = append(found, &command{line: "echo 'the block does not begin with a command'", pageLine: b.line + 1 + i})
 		}
 		c := found[len(found)-1]
 		if more, ok := strings.CutPrefix(line, "> "); ok && len(c.shown) == 0 {
@@ -107,15 +107,15 @@ func normalized(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// same reports whether the printed lines match the shown lines. "..." stands for any text
-// in a line, and alone in a line for any lines.
-func same(shown, printed []string) bool {
+// linesMatch reports whether the printed lines match the shown lines. "..." stands for
+// any text in a line, and alone in a line for any lines.
+func linesMatch(shown, printed []string) bool {
 	if len(shown) == 0 {
 		return len(printed) == 0
 	}
 	if strings.TrimSpace(shown[0]) == "..." {
 		for n := range len(printed) + 1 {
-			if same(shown[1:], printed[n:]) {
+			if linesMatch(shown[1:], printed[n:]) {
 				return true
 			}
 		}
@@ -125,5 +125,5 @@ func same(shown, printed []string) bool {
 		return false
 	}
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(normalized(shown[0])), `\.\.\.`, ".*")
-	return regexp.MustCompile("^"+pattern+"$").MatchString(normalized(printed[0])) && same(shown[1:], printed[1:])
+	return regexp.MustCompile("^"+pattern+"$").MatchString(normalized(printed[0])) && linesMatch(shown[1:], printed[1:])
 }

@@ -23,7 +23,7 @@ func TestComparingLinesIgnoresTimesAndFences(t *testing.T) {
 		{"a\nb", "a", false},
 		{"a.b", "acb", false},
 	} {
-		if same(strings.Split(c.shown, "\n"), strings.Split(c.printed, "\n")) != c.same {
+		if linesMatch(strings.Split(c.shown, "\n"), strings.Split(c.printed, "\n")) != c.same {
 			t.Errorf("%q and %q: want %v", c.shown, c.printed, c.same)
 		}
 	}
@@ -32,8 +32,8 @@ func TestComparingLinesIgnoresTimesAndFences(t *testing.T) {
 func TestABlockHasCommandsAndTheirOutput(t *testing.T) {
 	b := &block{line: 10, text: "$ one \\\n> more\nprinted\n\n$ two\n"}
 	got := b.commands()
-	if len(got) != 2 || got[0].line != "one \\\nmore" || got[0].at != 11 || strings.Join(got[0].shown, "|") != "printed|" ||
-		got[1].line != "two" || len(got[1].shown) != 0 || got[1].at != 15 {
+	if len(got) != 2 || got[0].line != "one \\\nmore" || got[0].pageLine != 11 || strings.Join(got[0].shown, "|") != "printed|" ||
+		got[1].line != "two" || len(got[1].shown) != 0 || got[1].pageLine != 15 {
 		t.Errorf("%+v %+v", got[0], got[1])
 	}
 }

@@ -37,7 +37,7 @@ func serverOf(t *testing.T, b backends.Backend) string {
 }
 
 // The table of facts has the properties of the drivers, and the package comments list
-// their abilities. Rows of backends without a server here are not checked.
+// their abilities. The test does not check the rows of backends that have no URL scheme.
 func TestTheTableOfFactsMatchesTheDrivers(t *testing.T) {
 	file := filepath.Join(root, "docs", "choosing.md")
 	const head = "| backend | clock that decides | shortest TTL | changes | deletions | one step | lease check | fences rise by |"

@@ -29,9 +29,9 @@ func TestTheCodeOfThePagesIsInTheirFolders(t *testing.T) {
 		code, before := "", shown
 		var files []string
 		for _, folder := range folders {
-			some, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+			found, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 			noError(t, err)
-			files = append(files, some...)
+			files = append(files, found...)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)

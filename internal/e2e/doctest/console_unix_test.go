@@ -97,8 +97,8 @@ func TestPageCommandsPrintTheShownOutput(t *testing.T) {
 func runPage(t *testing.T, page string, run []*command) {
 	t.Helper()
 	for i, printed := range runShell(t, setUp(t, page), run) {
-		if c := run[i]; !same(c.shown, printed) {
-			t.Errorf("%s:%d: $ %s\nshows\n%s\nbut printed\n%s", page, c.at, c.line, strings.Join(c.shown, "\n"), strings.Join(printed, "\n"))
+		if c := run[i]; !linesMatch(c.shown, printed) {
+			t.Errorf("%s:%d: $ %s\nshows\n%s\nbut printed\n%s", page, c.pageLine, c.line, strings.Join(c.shown, "\n"), strings.Join(printed, "\n"))
 		}
 	}
 }

@@ -48,10 +48,10 @@ func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
 	noError(t, err)
 	ctx, sigterm := context.WithCancel(t.Context())
 	defer sigterm()
-	leads, over := make(chan bool), make(chan error, 1)
+	leading, ended := make(chan bool), make(chan error, 1)
 	go func() {
-		over <- lead(ctx, func(ctx context.Context) error {
-			close(leads)
+		ended <- lead(ctx, func(ctx context.Context) error {
+			close(leading)
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -63,10 +63,10 @@ func TestTheLeaderOfKubernetesIsReady(t *testing.T) {
 	}
 	basictest.Eventually(t, "the standby is ready", ready)
 	noError(t, held.Release(t.Context()))
-	<-leads
+	<-leading
 	if !ready() {
 		t.Error("the leader is not ready")
 	}
 	sigterm()
-	noError(t, <-over)
+	noError(t, <-ended)
 }

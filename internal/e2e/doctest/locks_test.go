@@ -33,7 +33,7 @@ func TestTheGuideOpensAClient(t *testing.T) {
 	if err := guideNamespace(t.Context(), "mem:", func(ctx context.Context) error {
 		lease, ok := pawl.LeaseOf(ctx, "report")
 		if !ok || lease.StoredName() != "@prod/acme:report" {
-			t.Errorf("%v is stored as %q", ok, lease.StoredName())
+			t.Errorf("ctx has a lease: %v; it is stored as %q, want @prod/acme:report", ok, lease.StoredName())
 		}
 		return nil
 	}); err != nil {
@@ -47,11 +47,11 @@ func TestTheGuideTries(t *testing.T) {
 	runs := 0
 	report := func(context.Context) error { runs++; return nil }
 	if err := guideTry(t.Context(), locks, report); err != nil || runs != 1 {
-		t.Errorf("%d runs, %v", runs, err)
+		t.Errorf("%d runs, %v; want 1", runs, err)
 	}
 	hold(t, backend, "report:nightly")
 	if err := guideTry(t.Context(), locks, report); err != nil || runs != 1 {
-		t.Errorf("%d runs, %v", runs, err)
+		t.Errorf("%d runs while the name is held, %v; want 1 as before", runs, err)
 	}
 }
 
@@ -71,12 +71,12 @@ func TestTheGuideStopsBetweenBatchesWhenItsLockIsLost(t *testing.T) {
 		done := 0
 		batch := func(context.Context) error { time.Sleep(time.Minute); done++; return nil }
 		if err := guideLock(t.Context(), locks, []job{batch, batch}); err != nil || done != 2 {
-			t.Errorf("%d batches, %v", done, err)
+			t.Errorf("%d batches, %v; want 2", done, err)
 		}
 		backend.AssertFree("import")
 		lost := func(ctx context.Context) error { backend.Break("import"); return batch(ctx) }
 		if err := guideLock(t.Context(), locks, []job{lost, batch}); !errors.Is(err, pawl.ErrLost) || done != 3 {
-			t.Errorf("%d batches, %v", done, err)
+			t.Errorf("%d batches, %v; want 3 and ErrLost", done, err)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestTheGuideGivesUpAfterTenSeconds(t *testing.T) {
 		began := time.Now()
 		err := guideWait(t.Context(), locks, takes(time.Hour))
 		if took := time.Since(began); took != 10*time.Second || !errors.Is(err, pawl.ErrHeld) || !strings.HasPrefix(err.Error(), "given up") {
-			t.Errorf("after %v: %v", took, err)
+			t.Errorf("after %v: %v; want ErrHeld after 10 s", took, err)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestTheGuideLimitsTheWork(t *testing.T) {
 		err := guideMaxHold(t.Context(), pawltest.New(t).Client(nil), takes(2*time.Hour))
 		lost, ok := errors.AsType[*pawl.LostError](err)
 		if took := time.Since(began); !ok || lost.Reason != pawl.ReasonMaxHold || took > time.Hour || took < 59*time.Minute {
-			t.Errorf("after %v: %v", took, err)
+			t.Errorf("after %v: %v; want ReasonMaxHold after an hour", took, err)
 		}
 	})
 }

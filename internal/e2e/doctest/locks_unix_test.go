@@ -26,6 +26,6 @@ func TestTheGuideFinishesItsBatchOnSIGTERM(t *testing.T) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
 	if err := guideStop(locks, batch); err != nil || !finished {
-		t.Errorf("finished: %v, %v", finished, err)
+		t.Errorf("the batch is finished: %v; Shutdown: %v", finished, err)
 	}
 }

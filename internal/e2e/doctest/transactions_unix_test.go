@@ -73,7 +73,7 @@ func wantRefused(t *testing.T, err error) {
 func wantPaidOnce(t *testing.T, url string, db *sql.DB, begin func(context.Context, *sql.TxOptions) (*sql.Tx, error), check checkSQL) {
 	t.Helper()
 	locks, other := openLocks(t, url), openLocks(t, url)
-	under := func(between func() error) error {
+	payUnderLock := func(between func() error) error {
 		return locks.Mutex("account:7").Do(t.Context(), func(ctx context.Context) error {
 			lease, _ := pawl.LeaseOf(ctx, "account:7")
 			tx, err := begin(ctx, nil)
@@ -84,9 +84,9 @@ func wantPaidOnce(t *testing.T, url string, db *sql.DB, begin func(context.Conte
 		})
 	}
 	wantBalance(t, db, 100)
-	noError(t, under(nothing))
+	noError(t, payUnderLock(nothing))
 	wantBalance(t, db, 90)
-	wantRefused(t, under(func() error { return loseLease(t.Context(), other, "account:7") }))
+	wantRefused(t, payUnderLock(func() error { return loseLease(t.Context(), other, "account:7") }))
 	wantBalance(t, db, 90)
 }
 

@@ -45,7 +45,7 @@ func missError(ctx context.Context, c *mongo.Collection, resource, field string,
 	return fence.Compare(resource, f, uint64(highest))
 }
 
-func TestMongo(t *testing.T) {
+func TestFencesInMongo(t *testing.T) {
 	c := collection(t)
 	balance := func(resource string) int32 {
 		var account struct{ Balance int32 }

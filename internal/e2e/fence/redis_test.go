@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestRedis(t *testing.T) {
+func TestFencesInRedis(t *testing.T) {
 	c := goredis.NewClient(&goredis.Options{Addr: redistest.Start(t).Addr})
 	defer c.Close()
 	script := goredis.NewScript(fence.RedisScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`))

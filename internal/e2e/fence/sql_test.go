@@ -101,7 +101,7 @@ func (c *countingDB) wantOneStatement(t *testing.T, check func(resource string, 
 	}
 }
 
-func TestSQLite(t *testing.T) {
+func TestFencesInSQLite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "app.db")
 	db := must(sql.Open("sqlite", file))(t)
 	defer db.Close()
@@ -111,7 +111,7 @@ func TestSQLite(t *testing.T) {
 	c.wantOneStatement(t, read)
 }
 
-func TestMySQL(t *testing.T) {
+func TestFencesInMySQL(t *testing.T) {
 	s := mysqltest.Shared(t)
 	name := s.NewDatabase(t)
 	db := s.Open(t, name)
@@ -125,7 +125,7 @@ func checkPostgres(ctx context.Context, tx *sql.Tx, resource string, f uint64) e
 	return fence.CheckPostgres(ctx, fence.Query(tx.QueryRowContext), resource, f)
 }
 
-func TestPostgres(t *testing.T) {
+func TestFencesInPostgres(t *testing.T) {
 	dsn := postgres(t)
 	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()

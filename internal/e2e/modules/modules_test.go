@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/backends"
 )
 
-// clients are the modules whose versions a user chooses, each with an old version and the
-// packages that need it.
+// clients are the modules whose versions a user chooses. Each has an old version, and the
+// packages that need the module.
 var clients = map[string]client{
 	"github.com/go-co-op/gocron/v2":       {"v2.11.0", "cronlock"},
 	"github.com/robfig/cron/v3":           {"v3.0.1", "cronlock"},
@@ -36,7 +36,7 @@ func init() {
 	}
 }
 
-var version = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
+var requireLine = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
 
 // requirements returns the requirements in the go.mod of a folder.
 func requirements(t *testing.T, folder string) map[string]string {
@@ -44,7 +44,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	noError(t, err)
 	found := map[string]string{}
-	for _, m := range version.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range requireLine.FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
 	}
 	return found
@@ -52,7 +52,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 
 func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
 	nightly(t, "it builds a program for each backend")
-	p := pack(t)
+	p := packModules(t)
 	for _, backend := range released(t) {
 		if backend == "cmd/pawl" {
 			continue
@@ -99,7 +99,7 @@ func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
 
 func TestTheCommandCanBeInstalled(t *testing.T) {
 	nightly(t, "it builds the command")
-	p := pack(t)
+	p := packModules(t)
 	folder := t.TempDir()
 	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pawl"), "version").Output()

@@ -61,7 +61,7 @@ func skipWithoutProxy(t *testing.T) {
 	}
 }
 
-func pack(t *testing.T) *proxy {
+func packModules(t *testing.T) *proxy {
 	t.Helper()
 	skipWithoutProxy(t)
 	p := &proxy{folder: t.TempDir(), version: fmt.Sprintf("v0.999.%d", time.Now().UnixNano())}

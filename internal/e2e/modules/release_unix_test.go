@@ -49,7 +49,7 @@ func TestRelease(t *testing.T) {
 		t.Setenv("GIT_"+role+"_NAME", "release")
 		t.Setenv("GIT_"+role+"_EMAIL", "release@example.com")
 	}
-	in := func(folder, name string, args ...string) string {
+	mustRun := func(folder, name string, args ...string) string {
 		t.Helper()
 		stdout, stderr, err := output(t, folder, name, args...)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestRelease(t *testing.T) {
 	}
 	const version = "v0.998.7"
 	clone := filepath.Join(t.TempDir(), "a clone")
-	printed := in(top, "internal/tools/release.sh", version, clone)
+	printed := mustRun(top, "internal/tools/release.sh", version, clone)
 
 	var want, pushed []string
 	for _, folder := range released(t) {
@@ -73,16 +73,16 @@ func TestRelease(t *testing.T) {
 	if pushed[0] != version || pushed[len(pushed)-1] != "cmd/pawl/"+version {
 		t.Errorf("the root's tag is not first, or the command's is not last: %q", pushed)
 	}
-	tags := strings.Fields(in(clone, "git", "tag", "--points-at", "HEAD"))
+	tags := strings.Fields(mustRun(clone, "git", "tag", "--points-at", "HEAD"))
 	for _, got := range [][]string{pushed, tags} {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Errorf("%q; want %q", got, want)
+			t.Errorf("the tags are %q, want %q", got, want)
 		}
 	}
 	for _, folder := range released(t) {
-		mod := in(clone, "git", "show", version+":"+strings.TrimPrefix(folder+"/go.mod", "./"))
+		mod := mustRun(clone, "git", "show", version+":"+strings.TrimPrefix(folder+"/go.mod", "./"))
 		if strings.Contains(mod, "v0.0.0\n") || folder != "." && !strings.Contains(mod, modulePath+" "+version+"\n") {
 			t.Errorf("%s/go.mod requires another version:\n%s", folder, mod)
 		}
@@ -95,13 +95,13 @@ func TestRelease(t *testing.T) {
 	if out, err := compare(); err != nil || out != "" {
 		t.Errorf("without a change since the release: %v, %s", err, out)
 	}
-	in(clone, "sed", "-i.old", "s/) WaitUntilFree(/) UntilFree(/", "watch.go")
-	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // its type is of this module
+	mustRun(clone, "sed", "-i.old", "s/) WaitUntilFree(/) UntilFree(/", "watch.go")
+	mustRun(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // its type is ours
 	if out, err := compare(); err != nil || !strings.Contains(out, "WaitUntilFree: removed") || !strings.Contains(out, "OpRenew") {
 		t.Errorf("before v1, changes are printed without an error: %v, %s", err, out)
 	}
-	in(clone, "git", "tag", "v1.0.0", version)
-	in(clone, "git", "tag", "--delete", version)
+	mustRun(clone, "git", "tag", "v1.0.0", version)
+	mustRun(clone, "git", "tag", "--delete", version)
 	if out, err := compare(); err == nil || !strings.Contains(out, "WaitUntilFree: removed") {
 		t.Errorf("from v1 on, a change is an error: %v, %s", err, out)
 	}

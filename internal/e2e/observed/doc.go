@@ -1,3 +1,3 @@
-// Package observed contains the benchmark of the cost of an observer on Redis. It is not
-// in package otellock, so that the go.sum there does not need Redis.
+// Package observed contains the benchmarks of the cost of an observer. They are not in
+// package otellock, so that the go.sum there does not need Redis.
 package observed

@@ -66,13 +66,13 @@ func startPostgres(l *lab) setup {
 	s.Database("app")
 	s.Stop()
 	program := testservers.Command(l, "postgres", "PostgreSQL", "/usr/lib/postgresql/*/bin/postgres")
-	as := ""
+	asOwner := ""
 	if os.Getuid() == 0 {
-		as = "setpriv --reuid=postgres --regid=postgres --clear-groups "
+		asOwner = "setpriv --reuid=postgres --regid=postgres --clear-groups "
 	}
 	line := fmt.Sprintf(`cd '%[1]s'; trap 'kill -INT $!; wait' TERM; %[2]s'%[3]s' -D '%[1]s/data' -p %[4]s `+
 		`-c listen_addresses=127.0.0.1 -c unix_socket_directories='%[1]s' -c max_connections=400 `+
-		`-c log_min_messages=fatal & wait`, s.Dir, as, program, s.Port)
+		`-c log_min_messages=fatal & wait`, s.Dir, asOwner, program, s.Port)
 	// A request without an answer in time closes its connection. On a busy machine, many
 	// clients would need all the time for new connections, so limit their number.
 	return setup{url: s.URL("app") + "?sslmode=disable&pool_max_conns=4", args: []string{"--server-cmd", line}}
@@ -89,8 +89,8 @@ func startMySQL(l *lab) setup {
 	line := fmt.Sprintf("exec mariadbd --no-defaults --user=%s --datadir='%[2]s/data' --tmpdir='%[2]s' --socket='%[2]s/socket' "+
 		"--bind-address=127.0.0.1 --port=%[3]s --skip-name-resolve --skip-log-bin --max-connections=1000 "+
 		"--innodb-buffer-pool-size=32M --innodb-log-file-size=16M --innodb-flush-log-at-trx-commit=1", name, s.Dir, port)
-	as := url.UserPassword(mysqltest.User, mysqltest.Password).String()
-	return setup{url: "mysql://" + as + "@" + s.Addr + "/" + mysqltest.Database, args: []string{"--server-cmd", line}}
+	login := url.UserPassword(mysqltest.User, mysqltest.Password).String()
+	return setup{url: "mysql://" + login + "@" + s.Addr + "/" + mysqltest.Database, args: []string{"--server-cmd", line}}
 }
 
 func startEtcd(l *lab) setup {

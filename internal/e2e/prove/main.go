@@ -27,11 +27,11 @@ import (
 
 // A harness is one call of this program.
 type harness struct {
-	pawl string // the command
-	out  string // the folder of the reports
-	time time.Duration
-	seed uint64 // 0 for a random seed of each run
-	args []string
+	pawl     string // the command
+	out      string // the folder of the reports
+	duration time.Duration
+	seed     uint64 // 0 for a random seed of each run
+	args     []string
 }
 
 func main() {
@@ -48,7 +48,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	h := &harness{pawl: *pawl, out: *out, time: *length, seed: *seed, args: flag.Args()}
+	h := &harness{pawl: *pawl, out: *out, duration: *length, seed: *seed, args: flag.Args()}
 	err := h.run(ctx, *engine, *planted)
 	stop()
 	exitIf(err)
@@ -76,9 +76,9 @@ func (h *harness) run(ctx context.Context, engine, planted string) error {
 		}
 	}
 	if engine == "" || planted != "" {
-		return h.plants(ctx, planted)
+		return h.runPlants(ctx, planted)
 	}
-	return h.engines(ctx, engine)
+	return h.runEngines(ctx, engine)
 }
 
 // build builds the command, so that all runs use the same one even if the sources change.
@@ -91,8 +91,8 @@ func build(ctx context.Context, dir string) (path string, err error) {
 	return path, nil
 }
 
-// engines runs the command on each of the engines.
-func (h *harness) engines(ctx context.Context, names string) (failed error) {
+// runEngines runs the command on each of the engines.
+func (h *harness) runEngines(ctx context.Context, names string) (failed error) {
 	chosen := strings.Split(names, ",")
 	if names == "all" {
 		chosen = engineNames()
@@ -104,15 +104,15 @@ func (h *harness) engines(ctx context.Context, names string) (failed error) {
 		if ctx.Err() != nil {
 			return errors.Join(failed, ctx.Err())
 		}
-		if err := h.engine(ctx, name); err != nil {
+		if err := h.runEngine(ctx, name); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return failed
 }
 
-// engine runs the command on one engine, and prints a row.
-func (h *harness) engine(ctx context.Context, name string) (err error) {
+// runEngine runs the command on one engine, and prints a row.
+func (h *harness) runEngine(ctx context.Context, name string) (err error) {
 	e, known := allEngines[name]
 	if !known {
 		return fmt.Errorf("no such engine; the engines are %s", strings.Join(engineNames(), ", "))
@@ -120,7 +120,7 @@ func (h *harness) engine(ctx context.Context, name string) (err error) {
 	l := &lab{}
 	defer l.close(&err)
 	s := e.start(l)
-	args := append([]string{"--for", h.time.String()}, h.args...)
+	args := append([]string{"--for", h.duration.String()}, h.args...)
 	if h.seed != 0 {
 		args = append(args, "--seed", fmt.Sprint(h.seed))
 	}

@@ -19,8 +19,8 @@ import (
 // maxPlantTime is the time within which a planted bug must break a rule.
 const maxPlantTime = time.Minute
 
-// plants runs the command with planted bugs, on Redis or on the servers that they need.
-func (h *harness) plants(ctx context.Context, names string) (failed error) {
+// runPlants runs the command with planted bugs, on Redis or on the servers they need.
+func (h *harness) runPlants(ctx context.Context, names string) (failed error) {
 	all, _ := worker.Plants()
 	chosen := all
 	if names != "" && names != "all" {
@@ -38,16 +38,16 @@ func (h *harness) plants(ctx context.Context, names string) (failed error) {
 		if ctx.Err() != nil {
 			return errors.Join(failed, ctx.Err())
 		}
-		if err := h.plant(ctx, name); err != nil {
+		if err := h.runPlant(ctx, name); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return failed
 }
 
-// plant runs the command for a third of maxPlantTime and, if that does not find the bug,
-// for all of it.
-func (h *harness) plant(ctx context.Context, name string) (err error) {
+// runPlant runs the command for a third of maxPlantTime. If that run does not find the
+// bug, it runs the command for all of maxPlantTime.
+func (h *harness) runPlant(ctx context.Context, name string) (err error) {
 	l := &lab{}
 	defer l.close(&err)
 	url := plantServer(l, worker.PlantNeeds(name))

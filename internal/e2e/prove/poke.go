@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// With --server-cmd the command can start only one process. The harness itself starts
-// servers with several processes, and stops and kills them when --failover-cmd asks for
-// it.
+// With --server-cmd the command can start only one process. So the harness itself starts
+// servers that have several processes. It stops and kills them when --failover-cmd asks
+// for it.
 
 // flags returns the flags of the command for a setup.
 func (l *lab) flags(s setup) []string {
@@ -29,11 +29,11 @@ func (l *lab) flags(s setup) []string {
 	if err != nil {
 		l.Fatalf("%v", err)
 	}
-	return append(args, "--failover-cmd", fmt.Sprintf("'%s' -poke %s", self, l.listen(s.fault)))
+	return append(args, "--failover-cmd", fmt.Sprintf("'%s' -poke %s", self, l.serveFault(s.fault)))
 }
 
-// listen causes the fault for each connection, and answers when the fault has ended.
-func (l *lab) listen(fault func()) (addr string) {
+// serveFault causes the fault for each connection, and answers when the fault has ended.
+func (l *lab) serveFault(fault func()) (addr string) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		l.Fatalf("%v", err)

@@ -18,7 +18,7 @@ import (
 // through both packages.
 func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
-	through := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
+	goRedis := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
 	d := openDriver(t, "redis://"+server.Addr)
 	for _, bad := range []struct{ set, good, want, says string }{
 		{"maxmemory-policy allkeys-lru maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "allkeys-lru"},
@@ -35,10 +35,10 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 		}
 		if bad.set == "" {
 			servertest.FindsOnly(t, d)
-			servertest.FindsOnly(t, through, "info tracking", "go-redis")
+			servertest.FindsOnly(t, goRedis, "info tracking", "go-redis")
 			continue
 		}
-		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": through} {
+		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": goRedis} {
 			if found := servertest.FindingsOf(t, doctor); !found.Have(bad.want, server.Addr, bad.says) {
 				t.Errorf("%s with %s: %v; want %s, with %q", who, bad.set, found, bad.want, bad.says)
 			}
@@ -63,8 +63,8 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	}
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
 	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
-	through := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
-	for who, doctor := range map[string]driver.Diagnoser{"redislock": openDriver(t, "redis://"+nodes[0].Addr), "goredislock": through} {
+	goRedis := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
+	for who, doctor := range map[string]driver.Diagnoser{"redislock": openDriver(t, "redis://"+nodes[0].Addr), "goredislock": goRedis} {
 		found := servertest.FindingsOf(t, doctor)
 		if !found.Have("error maxmemory-policy", nodes[1].Addr, "volatile-lru") || !found.Have("warning persistence", nodes[2].Addr) ||
 			!found.Have("info replicas", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr) {

@@ -50,8 +50,8 @@ func init() {
 	}
 }
 
-// inWorld must not be used in parallel tests, which wait in real time: it uses a whole
-// processor.
+// inWorld runs a test with a Redis in virtual time. Tests that use it must not be
+// parallel: it uses a whole processor, and parallel tests wait in real time.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		defer first.Close()
 		w.redis.ClockTTL(true)
 		w.server = w.redis.Server()
-		w.server.SetPreHook(w.before)
+		w.server.SetPreHook(w.runScript)
 		t.Cleanup(func() {
 			w.crash() // go-redis may still dial, in a goroutine of its own: not while miniredis closes
 			w.redis.Close()
@@ -73,8 +73,8 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-// before gives a script the server's clock, and the library that miniredis lacks.
-func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
+// runScript runs a script at the server's time, with the library that miniredis lacks.
+func (w *world) runScript(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false // TIME returns the clock of the last script, and is never too late
 	}

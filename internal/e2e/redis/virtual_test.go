@@ -17,24 +17,24 @@ func lock(t *testing.T, m *pawl.Mutex) *pawl.Lease {
 	return lease
 }
 
-func isHeld(t *testing.T, m *pawl.Mutex) {
+func wantHeld(t *testing.T, m *pawl.Mutex) {
 	t.Helper()
 	if _, err := m.TryLock(t.Context()); !errors.Is(err, pawl.ErrHeld) {
 		t.Fatalf("TryLock: %v; want ErrHeld", err)
 	}
 }
 
-func released(t *testing.T, l *pawl.Lease) {
+func release(t *testing.T, l *pawl.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func rises(t *testing.T, first, second *pawl.Lease) {
+func wantHigherFence(t *testing.T, first, second *pawl.Lease) {
 	t.Helper()
 	if second.Fence() <= first.Fence() {
-		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+		t.Errorf("fence %d after %d, want a greater one", second.Fence(), first.Fence())
 	}
 }
 
@@ -48,7 +48,7 @@ func TestAKeyIsKeptAfterAFunctionThatRanForADay(t *testing.T) {
 				return nil
 			})
 			if ran != (c == one) || err != nil {
-				t.Errorf("%v, %v", ran, err)
+				t.Errorf("ran: %v, %v; want %v", ran, err, c == one)
 			}
 			time.Sleep(23 * time.Hour)
 		}
@@ -69,10 +69,10 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 			noError(t, first.Err())
 		}
 		time.Sleep(time.Minute)
-		released(t, first)
+		release(t, first)
 		second := <-granted
-		rises(t, first, second)
-		released(t, second)
+		wantHigherFence(t, first, second)
+		release(t, second)
 	})
 }
 
@@ -87,10 +87,10 @@ func TestALongOutageIsALossThatTheHolderLearnsInTime(t *testing.T) {
 			t.Errorf("%v; want the reason ReasonUnreachable", first.Err())
 		}
 		w.restart()
-		isHeld(t, two.Mutex("job")) // still held: the holder learns of the loss first
+		wantHeld(t, two.Mutex("job")) // still held: the holder learns of the loss first
 		second := lock(t, two.Mutex("job"))
-		rises(t, first, second)
-		released(t, second)
+		wantHigherFence(t, first, second)
+		release(t, second)
 	})
 }
 

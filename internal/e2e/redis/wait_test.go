@@ -20,23 +20,23 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// waiting returns two drivers of each package that wait for one replica.
-func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
+// driversThatWait returns two drivers of each package that wait for one replica.
+func driversThatWait(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
 	t.Helper()
 	url := "redis://" + server.Addr + "?wait_replicas=1&wait_timeout=" + timeout.String()
-	through := [2]driver.Driver{}
-	for i := range through {
+	goRedis := [2]driver.Driver{}
+	for i := range goRedis {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: time.Minute})
 		d, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: timeout})
 		noError(t, err)
 		t.Cleanup(func() { _, _ = d.Close(), client.Close() })
-		through[i] = d
+		goRedis[i] = d
 	}
-	return map[string][2]driver.Driver{"redislock": {openDriver(t, url), openDriver(t, url)}, "goredislock": through}
+	return map[string][2]driver.Driver{"redislock": {openDriver(t, url), openDriver(t, url)}, "goredislock": goRedis}
 }
 
-// waits returns how many WAIT commands the server has run.
-func waits(server *redistest.Server) (n int) {
+// waitCount returns how many WAIT commands the server has run.
+func waitCount(server *redistest.Server) (n int) {
 	stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_wait")
 	_, _ = fmt.Sscanf(stat, "calls=%d", &n)
 	return n
@@ -45,7 +45,7 @@ func waits(server *redistest.Server) (n int) {
 func TestAGrantIsOnTheReplicaBeforeAcquireReturns(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
-	for who, two := range waiting(t, server, 20*time.Second) {
+	for who, two := range driversThatWait(t, server, 20*time.Second) {
 		for i, kind := range []func(string) driver.Claim{mutex, reader} {
 			name := fmt.Sprint(who, i)
 			gets(t, two[0], kind(name+" to load the scripts"))
@@ -63,7 +63,7 @@ func TestAGrantIsOnTheReplicaBeforeAcquireReturns(t *testing.T) {
 				isRefused(t, two[1], mutex(name))
 				releases(t, two[0], c)
 			}
-			if n := waits(server); n != 40 {
+			if n := waitCount(server); n != 40 {
 				t.Errorf("%s: %d WAITs for 20 grants and 20 repetitions; want 40, and none for refusals, renewals and releases", who, n)
 			}
 		}
@@ -75,7 +75,7 @@ func TestAGrantIsOnTheReplicaBeforeAcquireReturns(t *testing.T) {
 func TestAWaiterConfirmsItsGrant(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
-	for who, two := range waiting(t, server, 20*time.Second) {
+	for who, two := range driversThatWait(t, server, 20*time.Second) {
 		signals := servertest.Listen(t, two[1].(driver.Signaler))
 		c, next := mutex(who), queued(who)
 		next.TTL, next.QueueTTL = time.Hour, time.Minute
@@ -101,9 +101,9 @@ func TestWithoutAReplicaNothingIsGrantedOrKept(t *testing.T) {
 	nightly(t, "replicas that stand still")
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
-	for who, two := range waiting(t, server, 300*time.Millisecond) {
-		warm := mutex("warm " + who)
-		patiently(t, two[0], warm)
+	for who, two := range driversThatWait(t, server, 300*time.Millisecond) {
+		held := mutex("held " + who)
+		acquireEventually(t, two[0], held)
 		replica.Pause()
 		began := time.Now()
 		_, err := two[0].Acquire(ctx, mutex(who))
@@ -129,21 +129,22 @@ func TestWithoutAReplicaNothingIsGrantedOrKept(t *testing.T) {
 		if seen, err := two[0].Inspect(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
 			t.Errorf("%s: %+v, %v; want no holder and no waiter", who, seen, err)
 		}
-		renews(t, two[0], warm) // a held lease needs no replica
-		releases(t, two[0], warm)
-		patiently(t, two[0], mutex(who+" again"))
+		renews(t, two[0], held) // a held lease needs no replica
+		releases(t, two[0], held)
+		acquireEventually(t, two[0], mutex(who+" again"))
 	}
 }
 
-// patiently repeats a claim until it is granted. The replica may be slow, because it
-// shares two cores with others.
-func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
+// acquireEventually repeats a claim until it is granted. The replica may be slow, because
+// it shares two cores with others.
+func acquireEventually(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	basictest.Until(t, "a grant", func() error { _, err := d.Acquire(ctx, c); return err })
 }
 
-// A repeated claim that makes its lease no longer could be answered without a write. But
-// WAIT covers only what its own connection has written, so a confirmation always writes.
+// A driver could answer a repeated claim without a write if the claim does not prolong
+// its lease. But WAIT covers only the writes of its own connection, so a confirmation
+// always writes.
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -172,12 +173,12 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	redistest.StartClusterReplica(t, nodes, to)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ReadTimeout: time.Minute})
 	t.Cleanup(func() { _ = client.Close() })
-	through, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
+	goRedis, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
 	noError(t, err)
-	t.Cleanup(func() { _ = through.Close() })
+	t.Cleanup(func() { _ = goRedis.Close() })
 	d := openDriver(t, "redis://"+nodes[0].Addr+"?wait_replicas=1&wait_timeout=20s")
 	cycle := func() {
-		for _, d := range []driver.Driver{d, through} {
+		for _, d := range []driver.Driver{d, goRedis} {
 			c := mutex("job")
 			gets(t, d, c)
 			releases(t, d, c)

@@ -47,8 +47,8 @@ func (s *watcher) stop() string {
 	return strings.Join(s.entries, " ")
 }
 
-// The cost of an idle watch is the one in docs/internals/guarantees.md: a poll each 5 s,
-// and the requests that keep the server's push alive.
+// docs/internals/guarantees.md has the cost of an idle watch: a poll each 5 s, and the
+// requests that keep the server's push alive.
 func TestAnIdleWatchCostsLittleAndReportsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		watching, other := w.client(nil), w.client(nil)
@@ -64,7 +64,7 @@ func TestAnIdleWatchCostsLittleAndReportsAtOnce(t *testing.T) {
 		lease := lock(t, other.Mutex("job"))
 		synctest.Wait() // no time passes
 		time.Sleep(time.Second)
-		released(t, lease)
+		release(t, lease)
 		synctest.Wait()
 		if got, want := s.stop(), "0/0 1/0 0/0"; got != want {
 			t.Errorf("seen %s, want %s", got, want)
@@ -93,7 +93,7 @@ func TestAWatchOutlivesTheData(t *testing.T) {
 		awaitCall("a possible change", 20*time.Second)
 		lease := lock(t, locks.Mutex("job"))
 		awaitCall("a change", 0)
-		released(t, lease)
+		release(t, lease)
 		awaitCall("a change", 0)
 		w.crash()
 		time.Sleep(time.Minute)
@@ -107,7 +107,7 @@ func TestAWatchOutlivesTheData(t *testing.T) {
 		}
 		lease = lock(t, locks.Mutex("job"))
 		awaitCall("a change", 0)
-		released(t, lease)
+		release(t, lease)
 	})
 }
 
@@ -117,7 +117,7 @@ func TestANameIsTheQuickCaseAfterItsWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, locks := w.driver(), w.client(nil)
 		state := func() int {
-			released(t, lock(t, locks.Mutex("job")))
+			release(t, lock(t, locks.Mutex("job")))
 			s, err := w.redis.Get("pawl:{job}s")
 			noError(t, err)
 			return len(s)

@@ -28,7 +28,7 @@ func nothing(context.Context) error { return nil }
 // A backend is the place of a test's locks.
 type backend struct {
 	name string
-	at   func(t testing.TB) string // its URL
+	url  func(t testing.TB) string
 }
 
 var backends = []*backend{
@@ -53,14 +53,14 @@ func onEachBackend(t *testing.T, f func(t *testing.T, b *backend)) {
 
 var names atomic.Int64
 
-// fresh returns a lock name that was never used before.
-func fresh(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.Add(1)) }
+// freshName returns a lock name that was never used before.
+func freshName(t testing.TB) string { return fmt.Sprintf("%s#%06d", t.Name(), names.Add(1)) }
 
 // client opens another client. Its TTL is so long that it loses no lease on a slow
 // machine.
 func (b *backend) client(t testing.TB) *pawl.Client {
 	t.Helper()
-	c, err := pawl.Open(within(t), b.at(t), longTTL)
+	c, err := pawl.Open(within(t), b.url(t), longTTL)
 	noError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -78,9 +78,9 @@ const maxWait = 60 * time.Second
 // claim gets an answer.
 var longTTL = &pawl.Options{TTL: 5 * time.Minute, QueueTTL: 20 * time.Second, RequestTimeout: 10 * time.Second, RetryFor: maxWait}
 
-// shortTTL are the options of a client that the test kills: others wait for its TTL. Its
-// requests have more time than the default, a sixth of the TTL, because the machine may
-// be slow.
+// shortTTL are the options of a client that the test kills: other clients wait for its
+// TTL. Its requests have more time than the default, a sixth of the TTL, because the
+// machine may be slow.
 var shortTTL = &pawl.Options{TTL: time.Second, RequestTimeout: 800 * time.Millisecond}
 
 // within returns a context that ends after maxWait.

@@ -8,18 +8,18 @@ import (
 )
 
 // BenchmarkNextLeader measures the time from kill -9 of the leading process until the
-// next leader, which waits in another process, begins. The TTL is 2 s. ms-late is the
-// time from the end of the dead leader's lease until then. The worst result counts,
-// because at the kill, between two thirds of the TTL and all of it are left.
+// next leader begins, which waits in another process. The TTL is 2 s. ms-late is the time
+// from the end of the dead leader's lease until the next leader begins. The worst result
+// counts, because at the kill between two thirds of the TTL and all of it are left.
 func BenchmarkNextLeader(b *testing.B) {
 	const ttl = 2 * time.Second
-	for _, back := range backends {
-		b.Run(back.name, func(b *testing.B) {
-			c := back.client(b)
+	for _, place := range backends {
+		b.Run(place.name, func(b *testing.B) {
+			c := place.client(b)
 			var took, late []float64
 			for i := range b.N {
 				name := b.Name()
-				first := back.process(b, "election", name, ttl)
+				first := place.process(b, "election", name, ttl)
 				first.expect("works")
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {

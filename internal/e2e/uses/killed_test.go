@@ -14,7 +14,7 @@ import (
 func TestAnotherClientLeadsAfterTheLeaderIsKilled(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
+		name := freshName(t)
 		first := b.process(t, "election", name, shortTTL.TTL)
 		fence := must(strconv.ParseUint(first.expect("works"), 10, 64))(t)
 		c, next, ended := b.client(t), uint64(0), make(chan error, 1)
@@ -35,7 +35,7 @@ func TestAnotherClientLeadsAfterTheLeaderIsKilled(t *testing.T) {
 func TestAnotherClientRunsTheTickOfAKilledProcess(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
+		name := freshName(t)
 		first := b.process(t, "once", name, shortTTL.TTL)
 		first.expect("works")
 		first.kill()
@@ -52,7 +52,7 @@ func TestAnotherClientRunsTheTickOfAKilledProcess(t *testing.T) {
 func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
+		name := freshName(t)
 		p := b.process(t, "detach", name, time.Hour)
 		handle := pawl.Handle(p.expect("handle"))
 		p.kill()

@@ -15,7 +15,7 @@ import (
 // The test binary is also the second process of some tests: see process_kit_test.go.
 func TestMain(m *testing.M) {
 	if verb := os.Getenv(childVerb); verb != "" {
-		fmt.Fprintln(os.Stderr, child(verb))
+		fmt.Fprintln(os.Stderr, runChild(verb))
 		os.Exit(1)
 	}
 	flag.Parse()

@@ -18,7 +18,7 @@ import (
 func TestTheFenceRefusesAWriteOfAPausedHolder(t *testing.T) {
 	nightly(t, "it waits for real time")
 	onEachBackend(t, func(t *testing.T, b *backend) {
-		name := fresh(t)
+		name := freshName(t)
 		var resource fence.Memory
 		write := func(f uint64) error { return resource.Guard(background, name, f, nothing) }
 		paused := b.process(t, "write", name, shortTTL.TTL)

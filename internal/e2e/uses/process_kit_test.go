@@ -34,7 +34,7 @@ type process struct {
 func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.at(t), childName+"="+name, childTTL+"="+ttl.String())
+	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.url(t), childName+"="+name, childTTL+"="+ttl.String())
 	cmd.Stderr = os.Stderr
 	in, out := must(cmd.StdinPipe())(t), must(cmd.StdoutPipe())(t)
 	noError(t, cmd.Start())
@@ -71,8 +71,8 @@ func (p *process) kill() time.Time {
 	return at
 }
 
-// child runs in the child. It returns only if it fails.
-func child(verb string) error {
+// runChild is the main function of a child. It returns only if it fails.
+func runChild(verb string) error {
 	ttl, err := time.ParseDuration(os.Getenv(childTTL))
 	if err != nil {
 		return err

@@ -22,9 +22,9 @@ var interfaces = append([]reflect.Type{
 }, servertest.Abilities...)
 
 // drivers returns the constructors of drivers, by their packages.
-func drivers(made map[string]func() any) map[string]func() any {
+func drivers(constructors map[string]func() any) map[string]func() any {
 	all := map[string]func() any{}
-	for name, construct := range made {
+	for name, construct := range constructors {
 		if types[name] == nil {
 			all[strings.TrimSuffix(name, ".Driver")] = construct
 		}
@@ -33,7 +33,7 @@ func drivers(made map[string]func() any) map[string]func() any {
 }
 
 func TestDriversDoNotPanicOrHangWithZeroValues(t *testing.T) {
-	f, all := exported(t), drivers(receivers(t))
+	f, all := exportedAPI(t), drivers(receivers(t))
 	t.Chdir(t.TempDir())
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
 		for _, i := range interfaces {

@@ -37,10 +37,10 @@ type api struct {
 	panics                    map[string]bool // functions and methods whose comments have the word panic
 }
 
-// The table must have every exported function, and every type with methods: the tests
-// call only those.
+// The table must have every exported function and every type with methods, because the
+// tests call only the functions and methods of the table.
 func TestTheTableIsComplete(t *testing.T) {
-	f := exported(t)
+	f := exportedAPI(t)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// Made by go test ./internal/e2e/zero -update.\n\npackage zero_test\n\nimport (\n\t\"reflect\"\n\n")
 	for _, i := range f.imports {
@@ -69,8 +69,8 @@ func TestTheTableIsComplete(t *testing.T) {
 	}
 }
 
-// exported reads the source of the packages.
-func exported(t *testing.T) *api {
+// exportedAPI reads the source of the packages.
+func exportedAPI(t *testing.T) *api {
 	t.Helper()
 	f := &api{hasMethods: map[string]bool{}, panics: map[string]bool{}}
 	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles", "work").Output()
@@ -111,8 +111,8 @@ func (f *api) read(t *testing.T, pkg string, file *ast.File) {
 			}
 			name := pkg + "." + d.Name.Name
 			if d.Recv != nil {
-				of := pkg + "." + receiver(d.Recv.List[0].Type)
-				f.hasMethods[of], name = true, of+"."+d.Name.Name
+				typeName := pkg + "." + receiver(d.Recv.List[0].Type)
+				f.hasMethods[typeName], name = true, typeName+"."+d.Name.Name
 			} else if f.functions = append(f.functions, name); d.Type.TypeParams != nil && instances[name] == "" {
 				t.Errorf("%s is generic: add it to instances", name)
 			}

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-go/pawl/sqlitelock"
 )
 
-// Mistakes that users made. Each panicked, or was accepted.
+// Users made these mistakes. At that time Pawl panicked, or accepted them.
 func TestMistakesAreErrInvalid(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)

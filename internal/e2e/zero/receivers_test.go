@@ -49,15 +49,15 @@ var realArguments = map[reflect.Type]func() reflect.Value{
 	reflect.TypeFor[*http.Request](): func() reflect.Value {
 		return reflect.ValueOf(httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	},
-	reflect.TypeFor[fmt.State](): func() reflect.Value { return reflect.ValueOf(state{}) },
+	reflect.TypeFor[fmt.State](): func() reflect.Value { return reflect.ValueOf(formatState{}) },
 }
 
-type state struct{}
+type formatState struct{}
 
-func (state) Write(b []byte) (int, error) { return len(b), nil }
-func (state) Width() (int, bool)          { return 0, false }
-func (state) Precision() (int, bool)      { return 0, false }
-func (state) Flag(int) bool               { return false }
+func (formatState) Write(b []byte) (int, error) { return len(b), nil }
+func (formatState) Width() (int, bool)          { return 0, false }
+func (formatState) Precision() (int, bool)      { return 0, false }
+func (formatState) Flag(int) bool               { return false }
 
 // receivers returns the constructors of the types whose zero value is of no use. The
 // addresses have no server, except that of NATS, whose client needs a connection.

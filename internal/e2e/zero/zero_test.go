@@ -16,7 +16,7 @@ import (
 )
 
 func TestNothingPanicsOrHangsWithZeroValues(t *testing.T) {
-	f, made := exported(t), receivers(t)
+	f, constructors := exportedAPI(t), receivers(t)
 	t.Chdir(t.TempDir()) // some functions create a file
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		check(t, f, name, reflect.ValueOf(functions[name]))
@@ -25,7 +25,7 @@ func TestNothingPanicsOrHangsWithZeroValues(t *testing.T) {
 		pointer := reflect.PointerTo(types[name])
 		for i := range pointer.NumMethod() {
 			method := name + "." + pointer.Method(i).Name
-			construct := made[name]
+			construct := constructors[name]
 			if construct != nil {
 				check(t, f, method, reflect.ValueOf(construct()).Method(i))
 			}
@@ -43,11 +43,11 @@ func check(t *testing.T, f *api, name string, fn reflect.Value) {
 		return
 	}
 	for _, args := range arguments(fn.Type()) {
-		if isForClients(name) && slices.ContainsFunc(args, func(a reflect.Value) bool { return a.Type() == contexts && a.IsNil() }) {
+		if isForClients(name) && slices.ContainsFunc(args, func(a reflect.Value) bool { return a.Type() == contextType && a.IsNil() }) {
 			continue
 		}
 		if failure := call(fn, args); failure != "" {
-			t.Errorf("%s(%s): %s", name, show(args), failure)
+			t.Errorf("%s(%s): %s", name, typesOf(args), failure)
 			return
 		}
 	}
@@ -79,9 +79,9 @@ func isForClients(name string) bool {
 	return strings.Contains(name, "Driver.") && !strings.Contains(name, ".CheckLease")
 }
 
-// arguments returns lists of arguments. The first has the zero value of each parameter,
-// the second the last of its values. Each other list differs from one of them in one
-// parameter.
+// arguments returns lists of arguments. The first list has the first value of each
+// parameter, the zero value, and the second list has the last one. Each other list
+// differs from one of them in one parameter.
 func arguments(fn reflect.Type) (lists [][]reflect.Value) {
 	var first, last []reflect.Value
 	var values [][]reflect.Value
@@ -102,9 +102,9 @@ func arguments(fn reflect.Type) (lists [][]reflect.Value) {
 	return lists
 }
 
-var contexts = reflect.TypeFor[context.Context]()
+var contextType = reflect.TypeFor[context.Context]()
 
-var ended = func() context.Context {
+var endedContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -131,8 +131,8 @@ func valuesOf(t reflect.Type) []reflect.Value {
 			values = append(values, reflect.Append(s, v), reflect.Append(s, v, v, v))
 		}
 	case reflect.Interface:
-		if t == contexts {
-			return append(values, reflect.ValueOf(&ended).Elem())
+		if t == contextType {
+			return append(values, reflect.ValueOf(&endedContext).Elem())
 		}
 		if t == reflect.TypeFor[error]() || t.NumMethod() == 0 {
 			break
@@ -158,7 +158,7 @@ func call(fn reflect.Value, args []reflect.Value) (failure string) {
 		defer close(done)
 		defer func() {
 			if r := recover(); r != nil {
-				done <- fmt.Sprintf("panics: %v\n%s", r, where(debug.Stack()))
+				done <- fmt.Sprintf("panics: %v\n%s", r, panicLine(debug.Stack()))
 			}
 		}()
 		if fn.Type().IsVariadic() {
@@ -175,8 +175,8 @@ func call(fn reflect.Value, args []reflect.Value) (failure string) {
 	}
 }
 
-// where returns the line of a stack at which a panic happened.
-func where(stack []byte) string {
+// panicLine returns the line of a stack at which a panic happened.
+func panicLine(stack []byte) string {
 	_, after, _ := strings.Cut(string(stack), "panic(")
 	for line := range strings.SplitSeq(after, "\n") {
 		if strings.HasPrefix(line, "\t") && strings.Contains(line, ".go:") && !strings.Contains(line, "/src/runtime/") {
@@ -186,7 +186,7 @@ func where(stack []byte) string {
 	return ""
 }
 
-func show(args []reflect.Value) string {
+func typesOf(args []reflect.Value) string {
 	var all []string
 	for _, a := range args {
 		all = append(all, fmt.Sprintf("%T", a.Interface()))
