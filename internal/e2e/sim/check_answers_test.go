@@ -28,7 +28,7 @@ const answerTolerance time.Duration = 50 * time.Millisecond
 func (h *history) checkAnswered(c *call) {
 	tolerance := answerTolerance
 	if c.verb == "elect" { // Run releases its lease after its function
-		tolerance += attempt(c.ttl)
+		tolerance += requestTimeout(c.ttl)
 		for _, t := range c.terms {
 			tolerance += max(t.stopped-max(c.ctxEnds, 0), 0)
 		}
@@ -38,13 +38,13 @@ func (h *history) checkAnswered(c *call) {
 		h.violatedLocked(c.name, "%v was never answered", c)
 	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.usesDo && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
 		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
-	case c.stopped != never && !c.usesDo && c.ended > c.stopped+attempt(c.ttl)+tolerance:
+	case c.stopped != never && !c.usesDo && c.ended > c.stopped+requestTimeout(c.ttl)+tolerance:
 		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.stopped)
 	}
 }
 
-// attempt returns the time limit of one request, by Options.RequestTimeout.
-func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
+// requestTimeout returns the time limit of one request, by Options.RequestTimeout.
+func requestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 func (h *history) checkFailure(c *call) {
 	ctxOver := c.ctxEnds != never && c.answered >= c.ctxEnds
@@ -86,14 +86,14 @@ func (h *history) mayTimeOut(c *call) bool {
 		}
 	}
 	trips := 4 * len(h.w.processes) // each process may be quicker, again and again
-	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
+	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > requestTimeout(ttl)
 }
 
 // checkRefusal checks that a try is refused only if the backend may have a lease or a
 // place of another call.
 func (h *history) checkRefusal(c *call) {
 	for _, o := range h.calls {
-		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
+		if o != c && o.name == c.name && o.began <= c.answered && h.mayHoldUntil(o) >= c.began {
 			return
 		}
 	}
@@ -102,11 +102,11 @@ func (h *history) checkRefusal(c *call) {
 	}
 }
 
-// footprint returns the time until which the backend may have a lease or a place of a
+// mayHoldUntil returns the time until which the backend may have a lease or a place of a
 // call. The release of a call that has ended may still be under way in two cases: Do does
 // not report a release without an answer, and a release of a quorum succeeds when a
 // majority has answered.
-func (h *history) footprint(c *call) moment {
+func (h *history) mayHoldUntil(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {
 	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.detached > 0, c.process.closed(), c.minHold > 0, c.delay > 0:

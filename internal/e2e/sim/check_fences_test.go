@@ -36,7 +36,7 @@ func (h *history) checkFenceRises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed || b.attachedTo != nil && !a.excludes(b) {
 		return
 	}
-	unaware := b.ttl + attempt(b.ttl)
+	unaware := b.ttl + requestTimeout(b.ttl)
 	if h.w.plan.quiet() && b.verb != "all" {
 		unaware = h.w.maxStepTime() + time.Millisecond
 	}

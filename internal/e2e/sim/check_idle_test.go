@@ -37,26 +37,26 @@ func (h *history) checkWait(c *call) {
 		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All may hold some names while it waits
 			continue
 		}
-		over := o.stopped
-		if over == never || o.lossSeen != never && o.lossSeen < over {
-			over = o.lossSeen
+		until := o.stopped
+		if until == never || o.lossSeen != never && o.lossSeen < until {
+			until = o.lossSeen
 		}
 		if o.ended != never {
-			over = max(over, o.ended)
+			until = max(until, o.ended)
 		}
 		if o.detached > 0 {
-			over = o.detached + o.ttl + o.delay
+			until = o.detached + o.ttl + o.delay
 		}
 		if o.minHold > 0 && o.granted {
-			over = max(over, o.believed+o.minHold+o.minHold/250)
+			until = max(until, o.believed+o.minHold+o.minHold/250)
 		}
 		if !o.granted {
-			over = o.answered
+			until = o.answered
 		}
-		if over == never {
-			over = to
+		if until == never {
+			until = to
 		}
-		held = append(held, [2]moment{o.began, over})
+		held = append(held, [2]moment{o.began, until})
 	}
 	slices.SortFunc(held, func(a, b [2]moment) int { return int(a[0] - b[0]) })
 	for _, x := range held {

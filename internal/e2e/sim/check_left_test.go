@@ -13,7 +13,7 @@ import (
 // without an answer, and until its release has been repeated.
 func (w *world) settleTime() time.Duration {
 	longest := 2 * w.plan.baseTTL
-	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
+	return 2*requestTimeout(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
 }
 
 // settle waits for settleTime.
@@ -80,12 +80,12 @@ func (w *world) owner(o driver.Owner) *process {
 // renewal came after that; otherwise it would have expired by now.
 func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	p.mu.Lock()
-	since := p.endedAt
+	closedAt := p.closedAt
 	p.mu.Unlock()
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
-	return since != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
-		return c.process == p && c.granted && c.lossSeen != never && (c.stopped == never || c.stopped > since || now > c.lossSeen+c.ttl) &&
+	return closedAt != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
+		return c.process == p && c.granted && c.lossSeen != never && (c.stopped == never || c.stopped > closedAt || now > c.lossSeen+c.ttl) &&
 			c.fence <= fence && fence < c.fence+driver.MaxFences
 	})
 }

@@ -103,7 +103,7 @@ func (h *history) checkRelease(c, next *call) {
 	if c.stopped == never || c.ended == never || next.believed >= c.stopped || c.releaseErr != nil || h.passed(c) {
 		return
 	}
-	if c.usesDo && (!h.w.plan.quiet() || c.ended >= c.stopped+attempt(c.ttl)) {
+	if c.usesDo && (!h.w.plan.quiet() || c.ended >= c.stopped+requestTimeout(c.ttl)) {
 		return
 	}
 	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way

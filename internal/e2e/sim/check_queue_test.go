@@ -33,10 +33,10 @@ func (q *queue) noteRequest(p *process, c driver.Claim, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if known := q.placeOf(c.Token); known != nil {
-		known.tried = sent
+		known.lastSent = sent
 	} else {
 		q.places = append(q.places, &place{
-			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue && c.ValueBelow == nil, conditional: c.ValueBelow != nil, asked: sent, tried: sent, queued: never,
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue && c.ValueBelow == nil, conditional: c.ValueBelow != nil, firstSent: sent, lastSent: sent, queuedFrom: never,
 		})
 	}
 }
@@ -46,10 +46,10 @@ func (q *queue) noteQueued(w *world, token driver.Token, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := q.placeOf(token)
-	if p.queued == never || w.now() >= p.kept+p.queueTTL { // the place may be new
-		p.queued = w.now()
+	if p.queuedFrom == never || w.now() >= p.keptFrom+p.queueTTL { // the place may be new
+		p.queuedFrom = w.now()
 	}
-	p.kept = sent
+	p.keptFrom = sent
 }
 
 func (q *queue) noteEnd(token driver.Token) {
@@ -74,18 +74,18 @@ func (q *queue) noteGrant(w *world, token driver.Token, force bool) {
 	}
 	now := w.now()
 	for _, a := range q.places {
-		if a.name != b.name || a.over || a.conditional || a.queued == never || a.queued >= b.asked {
+		if a.name != b.name || a.over || a.conditional || a.queuedFrom == never || a.queuedFrom >= b.firstSent {
 			continue
 		}
 		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // otherwise a may have an unknown grant
-		keeps := now < a.kept+a.queueTTL-a.queueTTL/500
+		keeps := now < a.keptFrom+a.queueTTL-a.queueTTL/500
 		if !conflict || !keeps || w.plan.backend == "quorum" && !q.passes(w, b, a) {
 			continue
 		}
 		w.history.mu.Lock()
-		if !w.history.shockedLocked(a.name, a.queued-w.maxStepTime(), now) {
+		if !w.history.shockedLocked(a.name, a.queuedFrom-w.maxStepTime(), now) {
 			w.history.violatedLocked(a.name, "FIFO: a claim of process %d, which came at %v, was granted before a claim of process %d, which was in the queue from %v on",
-				b.process, b.asked, a.process, a.queued)
+				b.process, b.firstSent, a.process, a.queuedFrom)
 		}
 		w.history.mu.Unlock()
 	}

@@ -55,7 +55,7 @@ func (h *history) noteForced(c *call, err error) {
 		case c.verb == "break":
 			s.to += h.w.maxStepTime()
 		case c.ctxEnds != never && s.to >= c.ctxEnds || errors.Is(err, pawl.ErrClosed):
-			s.to += attempt(c.ttl)
+			s.to += requestTimeout(c.ttl)
 		}
 		if err != nil {
 			s.to += h.w.setBack()

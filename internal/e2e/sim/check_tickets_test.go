@@ -45,7 +45,7 @@ type nodeClaim struct {
 
 // beganAt returns the time at which a claim began, on the clock of its process.
 func (w *world) beganAt(p *place) time.Time {
-	return w.start.Add(p.asked + w.plan.processes[p.process-1].ahead)
+	return w.start.Add(p.firstSent + w.plan.processes[p.process-1].ahead)
 }
 
 // noteOwner records the owner of a claim on the nodes.
@@ -155,7 +155,7 @@ func (q *queue) checkOrder(w *world, s *nodeState, name string) {
 		early, late := a.onNodes[s.node], b.onNodes[s.node]
 		if d := early.earliest.Sub(late.latest); d > 2*time.Microsecond {
 			w.violated(name, "tickets: on node %d a claim of process %d, asked for at %v, stands before one of process %d, asked for at %v, which comes %v before it",
-				s.node, a.process, a.asked, b.process, b.asked, d)
+				s.node, a.process, a.firstSent, b.process, b.firstSent, d)
 		}
 	}
 }
@@ -171,9 +171,9 @@ func (q *queue) passes(w *world, b, a *place) bool {
 	for _, f := range a.onNodes {
 		beganAt := w.beganAt(a)
 		if f.lostPlace {
-			beganAt = beganAt.Add(f.from - a.asked)
+			beganAt = beganAt.Add(f.from - a.firstSent)
 		}
-		if f.from != never && f.from < b.asked && beganAt.Before(w.beganAt(b)) {
+		if f.from != never && f.from < b.firstSent && beganAt.Before(w.beganAt(b)) {
 			nodesBefore++
 		}
 	}
@@ -192,7 +192,7 @@ func (q *queue) checkGivesBack(w *world, n int, l driver.LeaseRef) {
 	}
 	holds := map[string]map[int]bool{}
 	for _, s := range q.tickets.nodeStates[l.Name] {
-		if s.to != never && s.to < a.tried {
+		if s.to != never && s.to < a.lastSent {
 			continue
 		}
 		for _, o := range s.waiters {
@@ -210,7 +210,7 @@ func (q *queue) checkGivesBack(w *world, n int, l driver.LeaseRef) {
 		}
 	}
 	w.violated(l.Name, "tickets: a claim of process %d, asked for at %v, gives back what it has on node %d, and no claim stands before it there: %s",
-		a.process, a.asked, n, fmt.Sprint(q.standing(n, l.Name)))
+		a.process, a.firstSent, n, fmt.Sprint(q.standing(n, l.Name)))
 }
 
 // standing returns the claims that wait on a node, for a message.
@@ -221,7 +221,7 @@ func (q *queue) standing(n int, name string) (out []string) {
 		}
 		for _, o := range s.waiters {
 			if p := q.tickets.places[o]; p != nil {
-				out = append(out, fmt.Sprintf("process %d, at %v", p.process, p.asked))
+				out = append(out, fmt.Sprintf("process %d, at %v", p.process, p.firstSent))
 			}
 		}
 	}

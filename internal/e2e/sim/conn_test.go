@@ -27,11 +27,11 @@ func (c *conn) start() {
 	go c.pump(c.inner, c.near)
 }
 
-// A parcel is the data of one write, and when it arrives.
+// A parcel is the data of one write, and the time of its arrival.
 type parcel struct {
 	data []byte
 	due  moment
-	last bool // the connection breaks before it arrives
+	lost bool // the connection breaks before it arrives
 }
 
 func (c *conn) pump(from, to net.Conn) {
@@ -50,7 +50,7 @@ func (c *conn) pump(from, to net.Conn) {
 			c.ready = true
 			c.mu.Unlock()
 		}
-		delay, lost := c.roll()
+		delay, lost := c.drawFate()
 		due = max(due+1, c.n.w.now()+delay)
 		way <- parcel{append([]byte(nil), buf[:n]...), due, lost}
 		if lost {
@@ -71,8 +71,9 @@ func isCommand(b []byte) bool {
 	return false
 }
 
-// roll draws the delay of a message, and whether the connection breaks before it arrives.
-func (c *conn) roll() (time.Duration, bool) {
+// drawFate draws the delay of a message, and whether the connection breaks before it
+// arrives.
+func (c *conn) drawFate() (time.Duration, bool) {
 	w := c.n.w.weather()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +92,7 @@ func (c *conn) deliver(way chan parcel, to net.Conn) {
 		for d := c.blockedFor(); d > 0 && !c.p.isDead(); d = c.blockedFor() {
 			time.Sleep(d)
 		}
-		if p.last || to == c.near && c.p.isDead() {
+		if p.lost || to == c.near && c.p.isDead() {
 			return
 		}
 		c.n.redis.SetTime(c.n.clock.now()) // it handles the message at this time

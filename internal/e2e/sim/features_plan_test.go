@@ -16,7 +16,7 @@ const (
 
 // drawFeatures adds the features above the locks to one plan of three: All, Once,
 // Election, Detach and Attach, Confirm, WithHealth and Watch. It has its own dice, like
-// drawResize.
+// drawResizedLimit.
 func (p *plan) drawFeatures() {
 	d := diceOf(p.fateSeed ^ 0xfea7)
 	if !d.chance(33) {
@@ -30,7 +30,7 @@ func (p *plan) drawFeatures() {
 		draw    func(d *dice, process int) []step
 	}{
 		{50, p.drawElection},
-		{50, func(d *dice, _ int) []step { return p.drawTicks(d, atLeastOnce) }},
+		{50, func(d *dice, _ int) []step { return p.drawOnce(d, atLeastOnce) }},
 		{40, func(d *dice, _ int) []step { return p.drawAll(d) }},
 		{40, func(d *dice, _ int) []step { return p.drawWatch(d) }},
 	} {
@@ -52,7 +52,7 @@ var crowded = []namePlan{{"crowd:a", "permits", 2}, {"crowd:m", "mutex", 0}, {"c
 
 // drawCrowd adds a crowd to one plan of four with features. The crowd takes one to three
 // names at the same time. The names are so busy that callers come to the end of their
-// polite rounds. drawCrowd has its own dice, like drawResize.
+// polite rounds. drawCrowd has its own dice, like drawResizedLimit.
 func (p *plan) drawCrowd() {
 	d := diceOf(p.fateSeed ^ 0xc20d)
 	if !d.chance(25) {
@@ -69,7 +69,7 @@ func (p *plan) drawCrowd() {
 			for range 4 + d.below(6) {
 				k := d.below(len(crowded))
 				names := slices.Concat(crowded[k:], crowded[:k])
-				s := p.exclusively("all", names[0].name)
+				s := p.exclusiveStep("all", names[0].name)
 				s.kind, s.weight, s.limit = names[0].claim()
 				s.after, s.hold = d.between(0, brief/4), d.between(0, brief)
 				switch d.below(5) {
@@ -95,8 +95,8 @@ func (n namePlan) claim() (kind string, weight, limit int) {
 	return "mutex", driver.Exclusive, driver.Unlimited
 }
 
-// exclusively returns a step that locks the whole name.
-func (p *plan) exclusively(verb, name string) step {
+// exclusiveStep returns a step that locks the whole name.
+func (p *plan) exclusiveStep(verb, name string) step {
 	return step{
 		verb: verb, name: name, kind: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
 		ttl: p.baseTTL, timeout: never, cancel: never,
@@ -128,11 +128,11 @@ func (p *plan) drawLease(d *dice, s *step) {
 // sets its value while it waits or leads. Other steps lock the name as a mutex.
 func (p *plan) drawElection(d *dice, _ int) []step {
 	if d.chance(20) {
-		s := p.exclusively("lock", electionName)
+		s := p.exclusiveStep("lock", electionName)
 		s.after, s.hold = d.between(0, p.baseTTL), d.between(0, p.baseTTL)
-		return []step{s, p.drawLook(d)}
+		return []step{s, p.drawLeaderQuery(d)}
 	}
-	s := p.exclusively("elect", electionName)
+	s := p.exclusiveStep("elect", electionName)
 	s.after = d.between(0, p.baseTTL/4)
 	s.hold = d.between(0, p.baseTTL)
 	s.timeout = d.between(p.baseTTL, 5*p.baseTTL)
@@ -142,20 +142,20 @@ func (p *plan) drawElection(d *dice, _ int) []step {
 	if s.keepsLeading {
 		s.outcome, s.timeout = "", p.span+5*p.baseTTL+time.Minute
 	}
-	return []step{s, p.drawLook(d)}
+	return []step{s, p.drawLeaderQuery(d)}
 }
 
-// drawLook draws a user who asks for the leader.
-func (p *plan) drawLook(d *dice) step {
-	s := p.exclusively("leader", electionName)
+// drawLeaderQuery draws a user who asks for the leader.
+func (p *plan) drawLeaderQuery(d *dice) step {
+	s := p.exclusiveStep("leader", electionName)
 	s.after, s.timeout = d.between(0, p.baseTTL), d.between(p.baseTTL/4, p.baseTTL)
 	return s
 }
 
-// drawTicks draws one instance that does the tasks of a schedule.
-func (p *plan) drawTicks(d *dice, atLeastOnce bool) (steps []step) {
+// drawOnce draws one instance that does the tasks of a schedule.
+func (p *plan) drawOnce(d *dice, atLeastOnce bool) (steps []step) {
 	for k := range 1 + d.below(4) {
-		s := p.exclusively("once", onceName)
+		s := p.exclusiveStep("once", onceName)
 		s.key = string(rune('a' + k))
 		s.after, s.hold = d.between(0, p.baseTTL/2), oneOf(d, 0, d.between(0, p.baseTTL/2))
 		s.atLeastOnce, s.usesDo = atLeastOnce, true
@@ -174,7 +174,7 @@ func (p *plan) drawTicks(d *dice, atLeastOnce bool) (steps []step) {
 // drawAll draws a session that takes several names at the same time.
 func (p *plan) drawAll(d *dice) (steps []step) {
 	for range 1 + d.below(3) {
-		s := p.exclusively("all", p.names[0].name)
+		s := p.exclusiveStep("all", p.names[0].name)
 		s.after, s.hold = d.between(0, p.baseTTL/4), d.between(0, p.baseTTL/2)
 		s.others = []string{electionName}
 		if d.chance(50) {
@@ -193,7 +193,7 @@ func (p *plan) drawAll(d *dice) (steps []step) {
 
 // drawWatch draws a user who watches a name, until the schedule ends or for a while.
 func (p *plan) drawWatch(d *dice) []step {
-	s := p.exclusively("watch", oneOf(d, p.names...).name)
+	s := p.exclusiveStep("watch", oneOf(d, p.names...).name)
 	s.hold = oneOf(d, never, never, d.between(0, 3*p.baseTTL))
 	return []step{s}
 }

@@ -113,17 +113,17 @@ func (w *world) violated(name, format string, args ...any) {
 // violatedLocked records a violation.
 func (h *history) violatedLocked(name, format string, args ...any) {
 	v := violation{name: name, text: fmt.Sprintf(format, args...), from: h.w.now(), to: h.w.now()}
-	about := false
+	concernsCall := false
 	for _, a := range args {
 		if c, ok := a.(*call); ok {
-			if !about {
+			if !concernsCall {
 				v.to = 0
 			}
-			about = true
+			concernsCall = true
 			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believed, c.stopped, c.lossSeen, c.ended)
 		}
 	}
-	if !about {
+	if !concernsCall {
 		v.from = 0
 	}
 	h.violations = append(h.violations, v)
@@ -163,8 +163,8 @@ func (h *history) noteDeath(p *process) {
 	h.holders = slices.DeleteFunc(h.holders, func(c *call) bool { return c.process == p })
 }
 
-// about returns the events of a violation's name during the calls concerned.
-func (h *history) about(v violation) string {
+// eventsOf returns the events of a violation's name during the calls that it concerns.
+func (h *history) eventsOf(v violation) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b strings.Builder

@@ -22,17 +22,17 @@ type link struct {
 
 	listeners driver.Listeners
 
-	mu       sync.Mutex // protects what follows
-	dice     *dice
-	cutUntil moment // no message arrives before that
-	known    sample
-	closed   bool
+	mu         sync.Mutex // protects what follows
+	dice       *dice
+	cutUntil   moment // no message arrives before that
+	lastSample sample
+	closed     bool
 }
 
 func newLink(p *process, n *node) *link {
 	return &link{
 		w: p.w, p: p, n: n, dice: diceOf(p.w.plan.fateSeed + uint64(1000*p.number+n.number)),
-		known: sample{n.clock.now(), time.Now()}, // the clock when it was connected
+		lastSample: sample{n.clock.now(), time.Now()}, // the clock when it was connected
 	}
 }
 
@@ -45,14 +45,14 @@ func (r *link) failed(op, name string, err error) error {
 	return &driver.Error{Backend: "node", Op: driver.Op(op), Name: name, Err: err}
 }
 
-// roll draws the fate of a request that is sent now.
-func (r *link) roll() fate {
+// drawFate draws the fate of a request that is sent now.
+func (r *link) drawFate() fate {
 	weather := r.w.weather()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := weather.fate(r.dice)
 	if r.w.now() < r.cutUntil {
-		f.lostOut, f.reset = true, false
+		f.requestLost, f.reset = true, false
 	}
 	return f
 }
@@ -67,7 +67,7 @@ func (r *link) isCut() bool {
 func (r *link) learn(node time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known = sample{node, time.Now()}
+	r.lastSample = sample{node, time.Now()}
 }
 
 // latest returns the last time on the node's clock at which a request with this end can
@@ -75,7 +75,7 @@ func (r *link) learn(node time.Time) {
 func (r *link) latest(end time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.known.bound(end)
+	return r.lastSample.bound(end)
 }
 
 type reply[T any] struct {
@@ -121,7 +121,7 @@ func sendOver[T any](ctx context.Context, r *link, op, name string, hasEnd bool,
 
 // carry brings a request to the node, and the answer back.
 func carry[T any](ctx context.Context, r *link, op, name string, hasEnd bool, f func(server) (T, error), in chan reply[T]) {
-	fate := r.roll()
+	fate := r.drawFate()
 	end, _ := ctx.Deadline()
 	limit := r.latest(end)
 	if !hasEnd || r.w.planted.noEnds {
@@ -129,19 +129,19 @@ func carry[T any](ctx context.Context, r *link, op, name string, hasEnd bool, f 
 	}
 	answer := func(a reply[T]) {
 		at := r.n.clock.now()
-		r.p.after(fate.back, func() {
-			if fate.lostBack && !fate.reset || r.isCut() {
+		r.p.after(fate.backDelay, func() {
+			if fate.replyLost && !fate.reset || r.isCut() {
 				return
 			}
-			if fate.lostBack {
+			if fate.replyLost {
 				a = reply[T]{err: errReset}
 			}
 			r.learn(at)
 			in <- a
 		})
 	}
-	r.w.after(r.p.pauseLeft()+fate.out, func() {
-		if fate.lostOut || !r.n.handle(func() {
+	r.w.after(r.p.pauseLeft()+fate.outDelay, func() {
+		if fate.requestLost || !r.n.handle(func() {
 			var a reply[T]
 			if r.n.clock.now().After(limit) {
 				a.err = errLate
@@ -158,7 +158,7 @@ func carry[T any](ctx context.Context, r *link, op, name string, hasEnd bool, f 
 			answer(a)
 		}) {
 			if fate.reset {
-				r.p.after(fate.back, func() { in <- reply[T]{err: errReset} })
+				r.p.after(fate.backDelay, func() { in <- reply[T]{err: errReset} })
 			}
 		}
 	})

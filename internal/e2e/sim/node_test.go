@@ -30,7 +30,7 @@ type node struct {
 	memory    *memlock.Memory
 	sessions  map[*link]server
 	hungUntil moment // it accepts requests until then, but does not handle them
-	waiting   []func()
+	pending   []func()
 	downUntil moment
 }
 
@@ -83,7 +83,7 @@ func (n *node) handle(f func()) bool {
 		return false
 	}
 	if now < n.hungUntil {
-		n.waiting = append(n.waiting, f)
+		n.pending = append(n.pending, f)
 		n.mu.Unlock()
 		return true
 	}
@@ -104,10 +104,10 @@ func (n *node) hang(d time.Duration) {
 			n.mu.Unlock()
 			return
 		}
-		waiting := n.waiting
-		n.waiting = nil
+		pending := n.pending
+		n.pending = nil
 		n.mu.Unlock()
-		for _, f := range waiting {
+		for _, f := range pending {
 			f()
 		}
 	})
@@ -117,7 +117,7 @@ func (n *node) hang(d time.Duration) {
 func (n *node) loseData(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.downUntil, n.waiting = n.w.now()+d, nil
+	n.downUntil, n.pending = n.w.now()+d, nil
 	n.forgetLocked()
 }
 

@@ -96,7 +96,7 @@ func (s *call) options() []pawl.LockOption {
 	return o
 }
 
-type body = func(context.Context) error
+type userFunc = func(context.Context) error
 
 // claim is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
 func (p *process) claim(ctx context.Context, c *call) {
@@ -112,13 +112,13 @@ func (p *process) claim(ctx context.Context, c *call) {
 		p.w.history.noteDo(c, err)
 		return
 	}
-	var by *shock
+	var forced *shock
 	if c.verb == "force" {
-		by = p.w.history.addShock(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
+		forced = p.w.history.addShock(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
 	}
 	lease, err := lock(ctx)
 	p.w.history.noteResult(c, lease, err)
-	if by != nil {
+	if forced != nil {
 		p.w.history.noteForced(c, err)
 	}
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *process) claim(ctx context.Context, c *call) {
 }
 
 // methodOf returns the method that a step calls.
-func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
+func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, userFunc) error) {
 	type locker interface {
 		Lock(ctx context.Context) (*pawl.Lease, error)
 		TryLock(ctx context.Context) (*pawl.Lease, error)
@@ -169,8 +169,8 @@ func (p *process) methodOf(c *call) (lock func(context.Context) (*pawl.Lease, er
 
 // doOf makes a Do of a TryDo, and checks whether TryDo reports correctly that its
 // function ran.
-func (c *call) doOf(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
-	return func(ctx context.Context, f body) error {
+func (c *call) doOf(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, userFunc) error {
+	return func(ctx context.Context, f userFunc) error {
 		ran := false
 		reported, err := try(ctx, func(ctx context.Context) error { ran = true; return f(ctx) })
 		if reported != ran {

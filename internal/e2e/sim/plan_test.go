@@ -105,7 +105,7 @@ func drawPlan(d *dice, kind string, nodes int) *plan {
 	case 0, 1:
 		p.weather = calm()
 	case 2, 3, 4:
-		p.weather = wide(p.baseTTL)
+		p.weather = wideArea(p.baseTTL)
 	case 5, 6, 7:
 		p.weather = rough(p.baseTTL)
 	default:
@@ -127,8 +127,8 @@ func drawPlan(d *dice, kind string, nodes int) *plan {
 	}
 	p.drawNames(d)
 	p.drawProcesses(d)
-	p.drawResize()
-	p.drawMixed()
+	p.drawResizedLimit()
+	p.drawLockDelays()
 	if d.chance(60) {
 		p.drawFaults(d)
 	}
@@ -167,10 +167,10 @@ func (p *plan) drawProcesses(d *dice) {
 	}
 }
 
-// In one plan of three, drawResize lets one process use a larger or smaller limit for a
-// semaphore than the others, as in a rolling deployment. It has its own dice, so that the
-// rest of the plan stays the same.
-func (p *plan) drawResize() {
+// In one plan of three, drawResizedLimit lets one process use a larger or smaller limit
+// for a semaphore than the others, as in a rolling deployment. It has its own dice, so
+// that the rest of the plan stays the same.
+func (p *plan) drawResizedLimit() {
 	d := diceOf(p.fateSeed ^ 0x5eed)
 	by := oneOf(d, -1, 1, 2)
 	if !d.chance(33) {
@@ -186,9 +186,9 @@ func (p *plan) drawResize() {
 	}
 }
 
-// In one plan of four, drawMixed gives a lock-delay to the steps with a minimum hold. It
-// has its own dice, too.
-func (p *plan) drawMixed() {
+// In one plan of four, drawLockDelays gives a lock-delay to the steps with a minimum
+// hold. It has its own dice, too.
+func (p *plan) drawLockDelays() {
 	d := diceOf(p.fateSeed ^ 0x317ed)
 	if !d.chance(25) {
 		return

@@ -26,7 +26,7 @@ var featureBugs = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), atLeastOnce},
-	{"the error of a function that has resigned is not returned", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
+	{"the error of a function that has resigned is not returned", "returned an error of its own", 18, "memory", inElection(func(ctx context.Context, run runFunc, f userFunc) error {
 		if err := run(ctx, f); !errors.Is(err, errOwn) {
 			return err
 		}
@@ -59,7 +59,7 @@ var featureBugs = []bug{
 	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *patched, _ *bugState) {
 		b.renewals(func(l *driver.LeaseRef) { l.Value = nil })
 	}), nil},
-	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
+	{"an election that ends when the backend fails", "and its function had not", 4, "memory", inElection(func(ctx context.Context, run runFunc, f userFunc) error {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
@@ -69,7 +69,7 @@ var featureBugs = []bug{
 		}
 		return err
 	}), nil},
-	{"an instance that leads although its term is over", "hold the name at the same time", 94, "memory", inElection(func(ctx context.Context, run runFunc, f body) error {
+	{"an instance that leads although its term is over", "hold the name at the same time", 94, "memory", inElection(func(ctx context.Context, run runFunc, f userFunc) error {
 		return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
 	}), nil},
 	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
@@ -145,10 +145,10 @@ func (h *history) ctxOver(p *process) bool {
 }
 
 // inElection plants a bug in Election.Run.
-func inElection(bug func(ctx context.Context, run runFunc, f body) error) func() planted {
+func inElection(bug func(ctx context.Context, run runFunc, f userFunc) error) func() planted {
 	return func() planted {
 		return planted{run: func(run runFunc) runFunc {
-			return func(ctx context.Context, f body) error { return bug(ctx, run, f) }
+			return func(ctx context.Context, f userFunc) error { return bug(ctx, run, f) }
 		}}
 	}
 }

@@ -121,7 +121,7 @@ func forcesSoon(p *plan) {
 // givesUp: every second claim is cancelled at about the time at which its request is on
 // the way, and nothing else goes wrong.
 func givesUp(p *plan) {
-	p.faults, p.weather = nil, wide(p.baseTTL)
+	p.faults, p.weather = nil, wideArea(p.baseTTL)
 	for _, w := range p.processes {
 		for _, steps := range w.sessions {
 			for k := range steps {

@@ -34,7 +34,7 @@ const maxSchedules = 10_000
 func (b *bug) find(t *testing.T) (seed uint64, text string) {
 	t.Helper()
 	var found *history
-	look := func(seed uint64) bool {
+	findsBug := func(seed uint64) bool {
 		p := planOver(b.backend, seed)
 		if b.tune != nil {
 			b.tune(p)
@@ -47,11 +47,11 @@ func (b *bug) find(t *testing.T) (seed uint64, text string) {
 		}
 		return found != nil
 	}
-	if os.Getenv("PAWL_SIM_SEARCH") == "" && b.seed > 0 && look(b.seed) {
+	if os.Getenv("PAWL_SIM_SEARCH") == "" && b.seed > 0 && findsBug(b.seed) {
 		return b.seed, text
 	}
 	for seed = 1; seed <= maxSchedules; seed++ {
-		if look(seed) {
+		if findsBug(seed) {
 			return seed, text
 		}
 	}

@@ -25,9 +25,9 @@ type process struct {
 	pausedUntil moment
 	dead        bool   // killed: none of its messages arrives any more
 	cutUntil    moment // over Redis: no message to it or from it arrives until then
-	ending      bool   // its client is closing, or closed
+	closing     bool   // its client is closing, or closed
 	closeFailed bool   // Close returned an error: not all leases were released
-	endedAt     moment // when Close returned; 0 if it has not
+	closedAt    moment // when Close returned; 0 if it has not
 }
 
 // pauseLeft returns how much longer the process is paused.
@@ -107,13 +107,13 @@ func (p *process) close(context.Context) error { return p.locks.Close() }
 // closeAndNote closes the client, and records whether it failed to release all leases.
 func (p *process) closeAndNote(ctx context.Context, how func(context.Context) error) error {
 	p.mu.Lock()
-	p.ending = true
+	p.closing = true
 	p.mu.Unlock()
 	err := how(ctx)
 	p.mu.Lock()
 	p.closeFailed = p.closeFailed || err != nil
-	if p.endedAt == 0 {
-		p.endedAt = p.w.now()
+	if p.closedAt == 0 {
+		p.closedAt = p.w.now()
 	}
 	p.mu.Unlock()
 	p.w.note("", p, "is closed", err)
@@ -125,13 +125,13 @@ func (p *process) closeAndNote(ctx context.Context, how func(context.Context) er
 func (p *process) mayLeave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dead || p.closeFailed || p.ending && p.w.plan.backend == "quorum"
+	return p.dead || p.closeFailed || p.closing && p.w.plan.backend == "quorum"
 }
 
 func (p *process) closed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ending
+	return p.closing
 }
 
 func (p *process) id() string { return "process " + strconv.Itoa(p.number) }

@@ -38,7 +38,7 @@ type redisNode struct {
 var scripts = map[string]string{}
 
 func init() {
-	redis.SetLogger(silence{})
+	redis.SetLogger(silentLogger{})
 	lua, err := os.ReadFile("../redis/testdata/struct.lua")
 	if err != nil {
 		panic(err)
@@ -163,7 +163,8 @@ func (n *redisNode) close() {
 	time.Sleep(2 * time.Second)
 }
 
-// silence drops the log of go-redis: it reports connections that the simulation breaks.
-type silence struct{}
+// silentLogger drops the log of go-redis, which reports connections that the simulation
+// breaks.
+type silentLogger struct{}
 
-func (silence) Printf(context.Context, string, ...any) {}
+func (silentLogger) Printf(context.Context, string, ...any) {}

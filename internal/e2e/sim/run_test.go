@@ -36,7 +36,7 @@ func planOf(d *dice, backend string) *plan {
 func report(t *testing.T, h *history, schedule, repeat string) {
 	t.Helper()
 	v := h.violations[0]
-	t.Errorf("VIOLATION: %s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", schedule, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.about(v))
+	t.Errorf("VIOLATION: %s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", schedule, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.eventsOf(v))
 }
 
 // TestSchedules runs as many schedules as fit a test run; make sim runs any number:

@@ -37,10 +37,10 @@ type place struct {
 	queueTTL      time.Duration
 	queues        bool        // it waits in the queue, and is not conditional
 	conditional   bool        // it may be refused because of the name's value
-	asked         moment      // first request
-	tried         moment      // last request
-	queued        moment      // the time from which on it is surely in the queue; never if it is not
-	kept          moment      // when the last request with the answer "queued" was sent
+	firstSent     moment      // when the first request was sent
+	lastSent      moment      // when the last request was sent
+	queuedFrom    moment      // the time from which on it is surely in the queue; never if it is not
+	keptFrom      moment      // when the last request with the answer "queued" was sent
 	over          bool        // granted or given up
 	onNodes       []nodeClaim // over a quorum: by node
 }

@@ -23,10 +23,10 @@ func (w weather) String() string {
 
 // A fate is the fate of one request and its answer: late, lost or reset.
 type fate struct {
-	out, back time.Duration
-	lostOut   bool
-	lostBack  bool
-	reset     bool // if the message is lost, the sender gets an error
+	outDelay, backDelay time.Duration
+	requestLost         bool
+	replyLost           bool
+	reset               bool // if the message is lost, the sender gets an error
 }
 
 func (w *weather) drawDelay(d *dice) time.Duration {
@@ -37,14 +37,14 @@ func (w *weather) drawDelay(d *dice) time.Duration {
 }
 
 func (w *weather) fate(d *dice) fate {
-	f := fate{out: w.drawDelay(d), back: w.drawDelay(d)}
+	f := fate{outDelay: w.drawDelay(d), backDelay: w.drawDelay(d)}
 	switch {
 	case d.chance(w.reset):
 		f.reset = true
-		f.lostOut = d.chance(50)
-		f.lostBack = !f.lostOut
+		f.requestLost = d.chance(50)
+		f.replyLost = !f.requestLost
 	default:
-		f.lostOut, f.lostBack = d.chance(w.lost), d.chance(w.lost)
+		f.requestLost, f.replyLost = d.chance(w.lost), d.chance(w.lost)
 	}
 	return f
 }
@@ -53,7 +53,7 @@ func (w *weather) fate(d *dice) fate {
 // sixth of it.
 func calm() weather { return weather{low: 50 * time.Microsecond, high: time.Millisecond} }
 
-func wide(baseTTL time.Duration) weather {
+func wideArea(baseTTL time.Duration) weather {
 	return weather{low: time.Millisecond, high: min(20*time.Millisecond, baseTTL/50)}
 }
 
