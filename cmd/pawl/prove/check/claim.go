@@ -102,8 +102,8 @@ func (w *world) goneBy(c *history.Claim) int64 {
 	return late + 2*w.Run.TTL + maxLateness
 }
 
-// gaveUp reports whether a claim was given up while no fault delayed it. Soon after that
-// the server has no place of such a claim.
+// gaveUp reports whether a claim was given up while no fault delayed it. The server soon
+// removes the place of such a claim.
 func (w *world) gaveUp(c *history.Claim) bool {
 	return c.Answer == history.TimedOut && c.Answered != 0 && !w.touchedClaim(c, c.Asked, c.Answered+maxLateness)
 }

@@ -38,29 +38,29 @@ func newTimeline(faults []history.Fault) timeline {
 	return t
 }
 
-// lastTouch returns the latest time, up to at, at which a fault of the worker lasted.
-func (t timeline) lastTouch(worker int, at int64) int64 {
+// lastTouch returns the latest time, up to limit, at which a fault of the worker lasted.
+func (t timeline) lastTouch(worker int, limit int64) int64 {
 	spans := t[worker]
-	begun := sort.Search(len(spans), func(i int) bool { return spans[i].from > at })
+	begun := sort.Search(len(spans), func(i int) bool { return spans[i].from > limit })
 	if begun == 0 {
 		return minTime
 	}
-	return min(at, spans[begun-1].latestEnd)
+	return min(limit, spans[begun-1].latestEnd)
 }
 
 // touched reports whether a fault of the worker lasted at some instant of the interval.
 func (t timeline) touched(worker int, from, to int64) bool { return t.lastTouch(worker, to) >= from }
 
-// postpone moves the time at behind the worker's faults that last at from or later. While
-// a fault has begun by at, it moves at to pause after the end of that fault.
-func (t timeline) postpone(worker int, from, at, pause int64) int64 {
+// postpone moves moment behind the worker's faults that last at from or later. If such a
+// fault has begun by moment, it moves moment to the end of the fault plus pause.
+func (t timeline) postpone(worker int, from, moment, pause int64) int64 {
 	for _, s := range t.lasting(worker, from) {
-		if s.from > at {
+		if s.from > moment {
 			break
 		}
-		at = max(at, s.to+pause)
+		moment = max(moment, s.to+pause)
 	}
-	return at
+	return moment
 }
 
 // lasting returns the worker's faults, beginning with the first that lasts at the given

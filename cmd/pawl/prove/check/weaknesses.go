@@ -12,7 +12,7 @@ const (
 	maxSlowdown     = 3   // the faults may make the lock this many times slower
 	unansweredRatio = 100 // one request of this many may have no answer
 	gaveUpRatio     = 100 // porcupine may give up on one piece of this many
-	pausedRatio     = 10  // a pause may take one part of this many of the time
+	pausedRatio     = 10  // pauses may take 1/pausedRatio of the time
 )
 
 // addWeaknesses adds the reasons why a history without a violation proves nothing.

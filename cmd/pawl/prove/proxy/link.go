@@ -48,7 +48,7 @@ func (l *link) run() {
 		if err == nil {
 			_ = server.Close()
 		}
-		l.reset() // the worker sees what a refusing target would cause
+		l.reset() // as a target does that refuses the connection
 		p.mu.Unlock()
 		return
 	}

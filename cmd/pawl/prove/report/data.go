@@ -89,7 +89,7 @@ func (s *story) rate() []int {
 }
 
 // shares returns, for each name, the percentage of each part of the run for which it was
-// held. It adds up leases at the same time, to at most 100.
+// held. Leases held at the same time add up, to at most 100.
 func (s *story) shares() [][]int {
 	part := s.Last/shareParts + 1
 	held := make([][shareParts]int64, len(s.names.list))
@@ -115,8 +115,8 @@ func (s *story) shares() [][]int {
 	return shares
 }
 
-// rows returns the values of each chosen claim, the keys of the values, and the texts
-// that some values are indexes of.
+// rows returns the values of each chosen claim, the keys of the values, and texts. Some
+// values are indexes of texts.
 func (s *story) rows(d *choice) (keys []string, rows [][]any, texts []string) {
 	t := table{}
 	t.add("") // the index 0 means no text

@@ -38,7 +38,7 @@ func counted(n int, one string) string {
 	return number(n) + narrow + one + "s"
 }
 
-// plural returns a number and its noun. Of "pair of claims", "pair" gets the ending.
+// plural returns a number and its noun. In "pair of claims" only "pair" gets the ending.
 func plural(n int, what string) string {
 	first, rest, more := strings.Cut(what, " ")
 	if more && (strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "that ")) {

@@ -33,11 +33,11 @@ type plant struct {
 // hooks are the places where a driver may have a bug. n is the number of the call.
 type hooks struct {
 	hidesAbilities bool // so that no optional interface of the driver bypasses the bug
-	name           func(name string) string
-	claim          func(c *driver.Claim, n int64)
-	grant          func(g *driver.Grant, n int64)
-	granted        func(ctx context.Context, w *buggyDriver, c driver.Claim)
-	refusal        func(w *buggyDriver, c driver.Claim, err error, n int64) (driver.Grant, error)
+	changeName     func(name string) string
+	changeClaim    func(c *driver.Claim, n int64)
+	changeGrant    func(g *driver.Grant, n int64)
+	afterGrant     func(ctx context.Context, w *buggyDriver, c driver.Claim)
+	answerRefusal  func(w *buggyDriver, c driver.Claim, err error, n int64) (driver.Grant, error)
 	renew          func(ctx context.Context, w *buggyDriver, l []driver.LeaseRef) ([]error, error)
 	release        func(ctx context.Context, w *buggyDriver, l driver.LeaseRef, n int64) error
 }
@@ -56,11 +56,11 @@ var plants = map[string]plant{
 	},
 	"backend-clock-fast": {
 		what:   "the backend ends leases after a third of their TTL",
-		driver: &hooks{claim: claimThirdOfTTL, renew: renewThirdOfTTL},
+		driver: &hooks{changeClaim: claimThirdOfTTL, renew: renewThirdOfTTL},
 	},
 	"fence-falls": {
 		what: "one of seven fences is a second old",
-		driver: &hooks{grant: func(g *driver.Grant, n int64) {
+		driver: &hooks{changeGrant: func(g *driver.Grant, n int64) {
 			if n%7 == 0 {
 				g.Fence -= 1_000_000
 			}
@@ -68,24 +68,24 @@ var plants = map[string]plant{
 	},
 	"fence-twice": {
 		what:   "all fences within half a second are equal",
-		driver: &hooks{grant: func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 }},
+		driver: &hooks{changeGrant: func(g *driver.Grant, _ int64) { g.Fence &^= 1<<19 - 1 }},
 	},
 	FenceNotChecked: {what: "the register takes any fence"},
 	"granted-though-held": {
 		what:   "one of thirty refusals becomes a grant",
-		driver: &hooks{refusal: grantRefusal},
+		driver: &hooks{answerRefusal: grantRefusal},
 	},
 	"lost-wake-up": {
 		what:   "a waiter is not woken and does not ask again",
-		driver: &hooks{hidesAbilities: true, refusal: refuseForAMinute},
+		driver: &hooks{hidesAbilities: true, answerRefusal: refuseForAMinute},
 	},
 	"no-queue": {
 		what:   "waiters have no places and retry at random times",
-		driver: &hooks{hidesAbilities: true, claim: func(c *driver.Claim, _ int64) { c.Queue = false }, refusal: tryAgainSoon},
+		driver: &hooks{hidesAbilities: true, changeClaim: func(c *driver.Claim, _ int64) { c.Queue = false }, answerRefusal: tryAgainSoon},
 	},
 	"one-permit-more": {
 		what: "a semaphore grants one permit too many",
-		driver: &hooks{claim: func(c *driver.Claim, _ int64) {
+		driver: &hooks{changeClaim: func(c *driver.Claim, _ int64) {
 			if c.Limit != driver.Unlimited {
 				c.Limit++
 			}
@@ -93,7 +93,7 @@ var plants = map[string]plant{
 	},
 	"reader-beside-writer": {
 		what: "a writer lets readers in",
-		driver: &hooks{claim: func(c *driver.Claim, _ int64) {
+		driver: &hooks{changeClaim: func(c *driver.Claim, _ int64) {
 			if strings.HasSuffix(c.Name, ":rw") {
 				c.Weight = 1
 			}
@@ -101,11 +101,11 @@ var plants = map[string]plant{
 	},
 	"names-folded": {
 		what:   "names that differ only in case are one lock",
-		driver: &hooks{hidesAbilities: true, name: strings.ToLower},
+		driver: &hooks{hidesAbilities: true, changeName: strings.ToLower},
 	},
 	"lease-ends-with-its-claim": {
 		what:   "the end of a claim's context ends its lease",
-		driver: &hooks{granted: releaseWithContext},
+		driver: &hooks{afterGrant: releaseWithContext},
 	},
 	"release-does-nothing": {
 		what:   "one of ten releases has no effect, but succeeds",
@@ -177,10 +177,10 @@ func (u transparentDriver) AcquireAll(context.Context, []driver.Claim) ([]driver
 
 // backendName returns the name that the backend gets.
 func (w *buggyDriver) backendName(name string) string {
-	if w.name == nil {
+	if w.changeName == nil {
 		return name
 	}
-	return w.name(name)
+	return w.changeName(name)
 }
 
 func (w *buggyDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -193,22 +193,22 @@ func (w *buggyDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant
 	}
 	sent := c
 	sent.Name = w.backendName(c.Name)
-	if w.claim != nil {
-		w.claim(&sent, n)
+	if w.changeClaim != nil {
+		w.changeClaim(&sent, n)
 	}
 	g, err := w.Driver.Acquire(ctx, sent)
-	if errors.Is(err, driver.ErrHeld) && w.refusal != nil {
-		return w.refusal(w, c, err, n)
+	if errors.Is(err, driver.ErrHeld) && w.answerRefusal != nil {
+		return w.answerRefusal(w, c, err, n)
 	}
 	if err != nil {
 		return g, err
 	}
 	g.TTL = max(g.TTL, c.TTL) // so that the client does not notice a shorter TTL
-	if w.grant != nil {
-		w.grant(&g, n)
+	if w.changeGrant != nil {
+		w.changeGrant(&g, n)
 	}
-	if w.granted != nil {
-		w.granted(ctx, w, sent)
+	if w.afterGrant != nil {
+		w.afterGrant(ctx, w, sent)
 	}
 	return g, nil
 }
