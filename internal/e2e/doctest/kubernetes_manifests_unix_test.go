@@ -17,7 +17,7 @@ import (
 // of the leader with the lines of "pawl as the entrypoint" instead of its probe.
 func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 	t.Helper()
-	place := regexp.MustCompile(`(?m)^( +)readinessProbe:\n +httpGet: .*\n`)
+	probeLines := regexp.MustCompile(`(?m)^( +)readinessProbe:\n +httpGet: .*\n`)
 	var leader string
 	for _, b := range blocks(t, "docs/kubernetes.md") {
 		switch {
@@ -30,7 +30,7 @@ func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 				}
 			}
 		default:
-			entrypoint = place.ReplaceAllString(leader, "${1}"+strings.ReplaceAll(b.text, "$", "$$"))
+			entrypoint = probeLines.ReplaceAllString(leader, "${1}"+strings.ReplaceAll(b.text, "$", "$$"))
 		}
 	}
 	if len(page) < 6 || entrypoint == "" || entrypoint == leader {
@@ -47,10 +47,10 @@ func TestTheManifestsOfKubernetes(t *testing.T) {
 	}
 	page, entrypoint := manifestsOfKubernetes(t)
 	s := startAPIServer(t)
-	create := func(namespace string, manifests ...string) (all []manifested) {
+	create := func(namespace string, manifests ...string) (all []manifestObject) {
 		s.addNamespace(t, namespace)
 		for _, manifest := range manifests {
-			var o manifested
+			var o manifestObject
 			object, err := s.create(t.Context(), namespace, manifest)
 			if err == nil {
 				err = json.Unmarshal(object, &o)
@@ -62,9 +62,9 @@ func TestTheManifestsOfKubernetes(t *testing.T) {
 		}
 		return all
 	}
-	objects, again := create("page", page...), create("entrypoint", entrypoint)
+	objects, entrypointObjects := create("page", page...), create("entrypoint", entrypoint)
 	t.Run("references", func(t *testing.T) { wantNoDanglingReferences(t, objects) })
-	t.Run("verbs and flags of pawl", func(t *testing.T) { wantKnownVerbsAndFlags(t, append(objects, again...)) })
+	t.Run("verbs and flags of pawl", func(t *testing.T) { wantKnownVerbsAndFlags(t, append(objects, entrypointObjects...)) })
 	t.Run("mistakes", func(t *testing.T) { wantMistakesRefused(t, s, page) })
 }
 
@@ -97,7 +97,7 @@ func wantMistakesRefused(t *testing.T, s *apiServer, page []string) {
 }
 
 // wantNoDanglingReferences checks references, which the API server does not.
-func wantNoDanglingReferences(t *testing.T, objects []manifested) {
+func wantNoDanglingReferences(t *testing.T, objects []manifestObject) {
 	secrets := map[string]map[string][]byte{}
 	for _, o := range objects {
 		if o.Kind == "Secret" {
@@ -106,8 +106,8 @@ func wantNoDanglingReferences(t *testing.T, objects []manifested) {
 	}
 	for _, o := range objects {
 		name := o.Kind + " " + o.Metadata.Name
-		labels := o.selects()
-		if o.Spec.Selector != nil && !slices.ContainsFunc(objects, func(other manifested) bool { return selected(labels, other.pod()) }) {
+		labels := o.selectedLabels()
+		if o.Spec.Selector != nil && !slices.ContainsFunc(objects, func(other manifestObject) bool { return selected(labels, other.pod()) }) {
 			t.Errorf("%s selects no pod: %v", name, labels)
 		}
 		pod := o.pod()
@@ -142,11 +142,11 @@ func selected(labels map[string]string, pod podTemplate) bool {
 }
 
 // wantKnownVerbsAndFlags checks that pawl has the verbs and flags of the manifests.
-func wantKnownVerbsAndFlags(t *testing.T, objects []manifested) {
+func wantKnownVerbsAndFlags(t *testing.T, objects []manifestObject) {
 	called := map[string]bool{}
 	for _, o := range objects {
 		for _, c := range o.pod().Spec.Containers {
-			verb, words := c.pawl()
+			verb, words := c.pawlArguments()
 			if verb == "" {
 				continue
 			}

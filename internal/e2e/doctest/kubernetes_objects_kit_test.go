@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// manifested has the fields of an object that the test reads.
-type manifested struct {
+// manifestObject has the fields of an object that the test reads.
+type manifestObject struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Data     map[string][]byte // of a Secret
@@ -46,15 +46,15 @@ type container struct {
 }
 
 // pod returns the template of the pods that an object makes.
-func (o *manifested) pod() podTemplate {
+func (o *manifestObject) pod() podTemplate {
 	if o.Kind == "CronJob" {
 		return o.Spec.JobTemplate.Spec.Template
 	}
 	return o.Spec.Template
 }
 
-// selects returns the labels of the pods that an object selects.
-func (o *manifested) selects() (labels map[string]string) {
+// selectedLabels returns the labels of the pods that an object selects.
+func (o *manifestObject) selectedLabels() (labels map[string]string) {
 	var by struct{ MatchLabels map[string]string }
 	if json.Unmarshal(o.Spec.Selector, &by) == nil && by.MatchLabels != nil {
 		return by.MatchLabels
@@ -80,9 +80,9 @@ func (c *container) missingPort(p *probe) string {
 	return name
 }
 
-// pawl returns the verb with which a container starts pawl, and the words up to the
-// command that pawl starts. Other containers have no verb.
-func (c *container) pawl() (verb string, words []string) {
+// pawlArguments returns the verb with which a container starts pawl, and the words up to
+// the command that pawl starts. Other containers have no verb.
+func (c *container) pawlArguments() (verb string, words []string) {
 	argv := slices.Concat(c.Command, c.Args)
 	if len(c.Command) == 0 && strings.HasPrefix(c.Image, "registry.example/pawl:") {
 		argv = append([]string{"pawl"}, argv...) // the entrypoint of the Dockerfile

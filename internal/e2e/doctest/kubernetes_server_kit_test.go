@@ -39,8 +39,8 @@ const apiServerTimeout = 3 * time.Minute
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	authority, folder, trusted := certtest.NewAuthority(t), t.TempDir(), x509.NewCertPool()
-	own, err := os.ReadFile(authority.File)
-	if err != nil || !trusted.AppendCertsFromPEM(own) {
+	certificate, err := os.ReadFile(authority.File)
+	if err != nil || !trusted.AppendCertsFromPEM(certificate) {
 		t.Fatalf("the certificate of the authority: %v", err)
 	}
 	s := &apiServer{token: rand.Text(), client: &http.Client{Transport: &http.Transport{

@@ -53,7 +53,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
 	nightly(t, "it builds a program for each backend")
 	p := packModules(t)
-	for _, backend := range released(t) {
+	for _, backend := range releasedFolders(t) {
 		if backend == "cmd/pawl" {
 			continue
 		}

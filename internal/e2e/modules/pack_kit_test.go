@@ -25,8 +25,8 @@ const (
 	modulePath = "github.com/pawl-go/pawl"
 )
 
-// released returns the folders of the modules of a release, the root's first.
-func released(t *testing.T) (folders []string) {
+// releasedFolders returns the folders of the modules of a release, the root's first.
+func releasedFolders(t *testing.T) (folders []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
 	noError(t, err)
@@ -65,7 +65,7 @@ func packModules(t *testing.T) *proxy {
 	t.Helper()
 	skipWithoutProxy(t)
 	p := &proxy{folder: t.TempDir(), version: fmt.Sprintf("v0.999.%d", time.Now().UnixNano())}
-	folders := released(t)
+	folders := releasedFolders(t)
 	for _, folder := range folders {
 		p.add(t, folder)
 	}

@@ -62,7 +62,7 @@ func TestRelease(t *testing.T) {
 	printed := mustRun(top, "internal/tools/release.sh", version, clone)
 
 	var want, pushed []string
-	for _, folder := range released(t) {
+	for _, folder := range releasedFolders(t) {
 		want = append(want, strings.TrimPrefix(folder+"/"+version, "./"))
 	}
 	for line := range strings.Lines(printed) {
@@ -81,7 +81,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the tags are %q, want %q", got, want)
 		}
 	}
-	for _, folder := range released(t) {
+	for _, folder := range releasedFolders(t) {
 		mod := mustRun(clone, "git", "show", version+":"+strings.TrimPrefix(folder+"/go.mod", "./"))
 		if strings.Contains(mod, "v0.0.0\n") || folder != "." && !strings.Contains(mod, modulePath+" "+version+"\n") {
 			t.Errorf("%s/go.mod requires another version:\n%s", folder, mod)

@@ -21,11 +21,11 @@ import (
 
 // A result is the outcome of a run.
 type result struct {
-	run     history.Run
-	verdict *check.Verdict
-	took    time.Duration
-	code    int
-	report  string
+	run      history.Run
+	verdict  *check.Verdict
+	took     time.Duration
+	exitCode int
+	report   string
 }
 
 // prove runs the command, and reads its history.
@@ -48,10 +48,10 @@ func (h *harness) prove(ctx context.Context, name string, args []string) (*resul
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
 	}
-	r.code = c.ProcessState.ExitCode()
+	r.exitCode = c.ProcessState.ExitCode()
 	if err := r.read(at + ".jsonl"); err != nil {
 		output, _ := os.ReadFile(at + ".log")
-		return nil, fmt.Errorf("exit code %d, and %w\n%s", r.code, err, output)
+		return nil, fmt.Errorf("exit code %d, and %w\n%s", r.exitCode, err, output)
 	}
 	return r, nil
 }
@@ -103,8 +103,8 @@ func (r *result) failure() error {
 		return fmt.Errorf("%s: %s (%s)", r.verdict.Violations[0].Rule, r.verdict.Violations[0].Text, r.report)
 	case len(r.verdict.Weaknesses) > 0:
 		return fmt.Errorf("the run proves nothing: %s (%s)", r.verdict.Weaknesses[0], r.report)
-	case r.code != 0:
-		return fmt.Errorf("exit code %d (%s)", r.code, r.report)
+	case r.exitCode != 0:
+		return fmt.Errorf("exit code %d (%s)", r.exitCode, r.report)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func BenchmarkNextLeader(b *testing.B) {
 			var took, late []float64
 			for i := range b.N {
 				name := b.Name()
-				first := place.process(b, "election", name, ttl)
+				first := place.startProcess(b, "election", name, ttl)
 				first.expect("works")
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {

@@ -15,7 +15,7 @@ func TestAnotherClientLeadsAfterTheLeaderIsKilled(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
-		first := b.process(t, "election", name, shortTTL.TTL)
+		first := b.startProcess(t, "election", name, shortTTL.TTL)
 		fence := must(strconv.ParseUint(first.expect("works"), 10, 64))(t)
 		c, next, ended := b.client(t), uint64(0), make(chan error, 1)
 		go func() {
@@ -36,7 +36,7 @@ func TestAnotherClientRunsTheTickOfAKilledProcess(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
-		first := b.process(t, "once", name, shortTTL.TTL)
+		first := b.startProcess(t, "once", name, shortTTL.TTL)
 		first.expect("works")
 		first.kill()
 		o := b.client(t).Once(name, pawl.WithAtLeastOnce())
@@ -53,7 +53,7 @@ func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
 	nightly(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
-		p := b.process(t, "detach", name, time.Hour)
+		p := b.startProcess(t, "detach", name, time.Hour)
 		handle := pawl.Handle(p.expect("handle"))
 		p.kill()
 		c := b.client(t)

@@ -21,7 +21,7 @@ func TestTheFenceRefusesAWriteOfAPausedHolder(t *testing.T) {
 		name := freshName(t)
 		var resource fence.Memory
 		write := func(f uint64) error { return resource.Guard(background, name, f, nothing) }
-		paused := b.process(t, "write", name, shortTTL.TTL)
+		paused := b.startProcess(t, "write", name, shortTTL.TTL)
 		paused.expect("works")
 		noError(t, paused.cmd.Process.Signal(syscall.SIGSTOP))
 		lease := must(b.client(t).Mutex(name).Lock(within(t)))(t)

@@ -31,7 +31,7 @@ type process struct {
 	lines chan string // of its output; closed at its end
 }
 
-func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *process {
+func (b *backend) startProcess(t testing.TB, verb, name string, ttl time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.url(t), childName+"="+name, childTTL+"="+ttl.String())

@@ -32,15 +32,15 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 	lease, err := locks.Mutex("held").Lock(ctx)
 	noError(t, err)
 	defer lease.Release(ctx)
-	second := func(_ any, err error) error { return err }
+	errOf := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{
-		"postgreslock.New without a pool":       second(postgreslock.New(nil, nil)),
-		"postgreslock.NewDB without a database": second(postgreslock.NewDB(nil, nil)),
-		"go-redis: a typed nil":                 second(goredislock.New((*goredis.Client)(nil), nil)),
-		"go-redis: a typed nil of a cluster":    second(goredislock.New((*goredis.ClusterClient)(nil), nil)),
-		"a quorum with a typed nil":             second(quorumlock.New([]driver.Driver{memlock.New(nil), (*locktable.Driver)(nil), memlock.New(nil)}, nil)),
-		"redlock without clients":               second(redlock.New(nil, nil, nil)),
-		"a dashboard of a zero client":          second(dashboard.New(&pawl.Client{}, nil)),
+		"postgreslock.New without a pool":       errOf(postgreslock.New(nil, nil)),
+		"postgreslock.NewDB without a database": errOf(postgreslock.NewDB(nil, nil)),
+		"go-redis: a typed nil":                 errOf(goredislock.New((*goredis.Client)(nil), nil)),
+		"go-redis: a typed nil of a cluster":    errOf(goredislock.New((*goredis.ClusterClient)(nil), nil)),
+		"a quorum with a typed nil":             errOf(quorumlock.New([]driver.Driver{memlock.New(nil), (*locktable.Driver)(nil), memlock.New(nil)}, nil)),
+		"redlock without clients":               errOf(redlock.New(nil, nil, nil)),
+		"a dashboard of a zero client":          errOf(dashboard.New(&pawl.Client{}, nil)),
 		"PostgreSQL: no transaction":            postgreslock.CheckLease(ctx, nil, lease),
 		"PostgreSQL: a typed nil":               postgreslock.CheckLease(ctx, pgx.Tx((*nilTx)(nil)), lease),
 		"PostgreSQL: no transaction of sql":     postgreslock.CheckLeaseSQL(ctx, nil, lease),
@@ -49,10 +49,10 @@ func TestMistakesAreErrInvalid(t *testing.T) {
 		"SQLite: no transaction":                sqlitelock.CheckLease(ctx, nil, lease),
 		"a fence without a query":               fence.CheckPostgres(ctx, nil, "x", 1),
 		"a fence without a transaction":         fence.CheckMySQL(ctx, nil, "x", 1),
-		"WithHealth without a function":         second(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
-		"a nil ctx":                             second(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
-		"a nil ctx of a driver":                 second(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
-		"a client over a typed nil":             second(pawl.New((*locktable.Driver)(nil), nil)),
+		"WithHealth without a function":         errOf(locks.Mutex("x", pawl.WithHealth(nil)).TryLock(ctx)),
+		"a nil ctx":                             errOf(pawl.Open(nil, "mem:", nil)), //nolint:staticcheck // that is the mistake
+		"a nil ctx of a driver":                 errOf(driver.Open(nil, "mem:")),    //nolint:staticcheck // that is the mistake
+		"a client over a typed nil":             errOf(pawl.New((*locktable.Driver)(nil), nil)),
 		"a scheduler's job without a schedule":  skipped(locks, nil),
 	} {
 		if !errors.Is(err, pawl.ErrInvalid) {
