@@ -50,12 +50,12 @@ func (h *history) checkObservers() {
 		}
 		t.mu.Lock()
 		acquired := 0
-		for _, of := range t.counts {
-			acquired += of.acquired
-			again := h.w.plan.features && of.acquired > 1 // a detached lease was attached by its own process
-			if of.acquired+of.refused != 1 && !again || of.released+of.lost != of.acquired {
-				h.violatedLocked(of.name, "the Observer of process %d got for one claim: %d times acquired, %d refused, %d released, %d lost",
-					p.number, of.acquired, of.refused, of.released, of.lost)
+		for _, counts := range t.counts {
+			acquired += counts.acquired
+			again := h.w.plan.features && counts.acquired > 1 // a detached lease was attached by its own process
+			if counts.acquired+counts.refused != 1 && !again || counts.released+counts.lost != counts.acquired {
+				h.violatedLocked(counts.name, "the Observer of process %d got for one claim: %d times acquired, %d refused, %d released, %d lost",
+					p.number, counts.acquired, counts.refused, counts.released, counts.lost)
 			}
 		}
 		if acquired != granted && !h.w.plan.features { // All has events of the leases that it gives back

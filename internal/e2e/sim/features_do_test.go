@@ -86,19 +86,19 @@ func (h *history) noteDetached(c *call, handle pawl.Handle) {
 
 // attach attaches a lease that was detached. For the checker, the claim of the detached
 // lease continues, because the name was held all the time.
-func (p *process) attach(of *call, handle pawl.Handle) {
-	if !p.wait(of.detachedFor, nil) {
+func (p *process) attach(origin *call, handle pawl.Handle) {
+	if !p.wait(origin.detachedFor, nil) {
 		return
 	}
 	ctx := context.Background() // Attach bounds its request
-	s := of.step
-	s.verb, s.hold, s.feature = "attach", of.hold/2, feature{}
+	s := origin.step
+	s.verb, s.hold, s.feature = "attach", origin.hold/2, feature{}
 	c := p.w.history.beginCall(p, s)
 	p.w.history.mu.Lock()
-	c.attachedTo, c.sent, c.began = of, c.began, of.began
-	of.attached = c
+	c.attachedTo, c.sent, c.began = origin, c.began, origin.began
+	origin.attached = c
 	for token, x := range p.w.history.detached {
-		if x == of {
+		if x == origin {
 			delete(p.w.history.detached, token)
 		}
 	}

@@ -187,15 +187,15 @@ func (r *storeLink) Time(ctx context.Context) (swap.Window, error) {
 }
 
 func (r *storeLink) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, error) {
-	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *nodeStore) timedAnswer[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
+	swapped, err := ask(ctx, r, "swap", swaps[0].Name, func(v *nodeStore) timedAnswer[[]swap.Swapped] { return v.swap(swaps, r.w.planted) })
 	switch {
 	case err != nil:
-	case slices.ContainsFunc(did, func(s swap.Swapped) bool { return s.OutsideWindow }):
+	case slices.ContainsFunc(swapped, func(s swap.Swapped) bool { return s.OutsideWindow }):
 		r.clock.RecordOutside(swaps[0].Window)
 	default:
 		r.clock.RecordInside(swaps[0].Window)
 	}
-	return did, err
+	return swapped, err
 }
 
 func (r *storeLink) Scan(context.Context, string) iter.Seq2[swap.Named, error] {

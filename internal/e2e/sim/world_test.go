@@ -163,8 +163,8 @@ func (w *world) startProcess(i int) *process {
 		r := newLink(p, w.nodes[0].(*node))
 		p.links, d = []*link{r}, r
 	case "store":
-		r, over := newStore(p, w.nodes[0].(*node))
-		p.links, d = []*link{r}, over
+		r, storeDriver := newStore(p, w.nodes[0].(*node))
+		p.links, d = []*link{r}, storeDriver
 	case "redis":
 		d = w.redis.driver(p)
 	case "quorum":

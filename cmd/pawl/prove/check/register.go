@@ -84,7 +84,6 @@ func (w *world) checkValue(s *registerState, x *history.Write, c *history.Claim)
 	s.value = x.Read + 1
 }
 
-// addWrongWrite reports a wrong write.
 func (w *world) addWrongWrite(rule string, x *history.Write, c *history.Claim, what string, args ...any) {
 	by, did := fmt.Sprintf("Claim %d", x.Claim), "wrote to"
 	if c != nil {

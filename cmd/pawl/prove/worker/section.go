@@ -139,7 +139,6 @@ func (s *holding) readRegister(c *history.Claim) *Ask {
 	return &Ask{Claim: c.ID, Name: c.Name, Fence: c.Fence, Write: true, Read: a.Checked, Plain: a.Plain}
 }
 
-// release releases all leases.
 func (s *holding) release() {
 	at := s.now()
 	errs := make([]error, len(s.leases))
