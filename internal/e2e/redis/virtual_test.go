@@ -76,7 +76,7 @@ func TestAServerThatIsBackWithinTheTermCostsNothing(t *testing.T) {
 	})
 }
 
-func TestALongOutageIsALossThatTheHolderLearnsInTime(t *testing.T) {
+func TestTheHolderLearnsOfALongOutageInTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
 		first := lock(t, one.Mutex("job"))
@@ -87,7 +87,7 @@ func TestALongOutageIsALossThatTheHolderLearnsInTime(t *testing.T) {
 			t.Errorf("%v; want the reason ReasonUnreachable", first.Err())
 		}
 		w.restart()
-		wantHeld(t, two.Mutex("job")) // still held: the holder learns of the loss first
+		wantHeld(t, two.Mutex("job")) // the holder learned of its loss before the lease expired
 		second := lock(t, two.Mutex("job"))
 		wantHigherFence(t, first, second)
 		release(t, second)

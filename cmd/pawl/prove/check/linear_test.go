@@ -105,7 +105,7 @@ func TestAPieceBeginsWithTheStateAfterThePieceBeforeIt(t *testing.T) {
 func TestTightenKeepsTheAnswer(t *testing.T) {
 	for _, fenced := range []bool{true, false} {
 		dice := rand.New(rand.NewPCG(1, 2))
-		legal := 0
+		correct := 0
 		for range 3000 {
 			r := run(func(r *history.Run) { r.Fenced = fenced })
 			claims := fewClaims(dice, fenced)
@@ -118,11 +118,11 @@ func TestTightenKeepsTheAnswer(t *testing.T) {
 				t.Fatalf("with fences: %t; narrowed: %t, not narrowed: %t\n%s", fenced, narrowed, notNarrowed, texts(w.verdict()))
 			}
 			if notNarrowed {
-				legal++
+				correct++
 			}
 		}
-		if legal < 300 || legal > 2700 {
-			t.Errorf("%d of 3000 histories are correct; the test needs both kinds", legal)
+		if correct < 300 || correct > 2700 {
+			t.Errorf("%d of 3000 histories are correct; the test needs both kinds", correct)
 		}
 	}
 }

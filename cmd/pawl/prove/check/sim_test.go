@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/history"
 )
 
-// The faults are of all kinds.
+// The test draws which kinds of faults happen.
 func TestTheHistoryOfACorrectLockBreaksNoRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := checked(someHistory(t))

@@ -28,8 +28,8 @@ type Fault struct {
 	Seed     uint64        // of all random decisions
 }
 
-// activeFault is a fault that has begun. The proxy's mutex protects it. The methods that
-// accept nil behave as without a fault.
+// activeFault is a fault that has begun. The proxy's mutex protects it. A nil activeFault
+// means that no fault lasts; some methods accept it.
 type activeFault struct {
 	Fault
 	random    *rand.Rand

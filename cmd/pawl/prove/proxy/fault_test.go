@@ -16,7 +16,7 @@ import (
 
 func TestCutResetsHalfOfTheNewConnections(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr)
+	p := startProxy(t, e.addr)
 	old := p.worker(t)
 	old.exchanges("hello")
 	end := p.Begin(Fault{Kind: history.Cut, Seed: 1})
@@ -44,7 +44,7 @@ func TestCutResetsHalfOfTheNewConnections(t *testing.T) {
 
 func TestDelayKeepsTheOrder(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr)
+	p := startProxy(t, e.addr)
 	w := p.worker(t)
 	const pieces, milliseconds = 25, 20
 	begin := time.Now()
@@ -78,7 +78,7 @@ func TestTheEndOfADelayDeliversTheData(t *testing.T) {
 	for _, kind := range []string{history.Delay, history.Reorder} {
 		t.Run(kind, func(t *testing.T) {
 			e := startEcho(t)
-			p := start(t, e.addr)
+			p := startProxy(t, e.addr)
 			a, b := p.worker(t), p.worker(t)
 			for _, w := range []*worker{a, b} { // so that both are connected
 				w.exchanges("hello")
@@ -104,7 +104,7 @@ func TestTheEndOfADelayDeliversTheData(t *testing.T) {
 
 func TestReorderLetsARequestOvertakeAnother(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr)
+	p := startProxy(t, e.addr)
 	for s := range uint64(4) {
 		workers := map[bool]*worker{}
 		const delay = 300 * time.Millisecond
@@ -150,7 +150,7 @@ func TestReorderLetsARequestOvertakeAnother(t *testing.T) {
 // The fault delays half of the connections to each target, old and new ones.
 func TestReorderChoosesHalfOfEachTarget(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr, e.addr)
+	p := startProxy(t, e.addr, e.addr)
 	dialAll := func() (all []net.Conn) {
 		for _, addr := range p.Addresses() {
 			for range 3 {
@@ -183,7 +183,7 @@ func TestTheRequestOfAClosedConnectionArrives(t *testing.T) {
 	for _, kind := range []string{history.Delay, history.Silence, history.Swallow} {
 		t.Run(kind, func(t *testing.T) {
 			e := startEcho(t)
-			p := start(t, e.addr)
+			p := startProxy(t, e.addr)
 			w := p.worker(t)
 			w.exchanges("hello")
 			e.waitReceived(t, "hello")
@@ -207,7 +207,7 @@ func TestTheRequestOfAClosedConnectionArrives(t *testing.T) {
 
 func TestSwallowDropsReplies(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr)
+	p := startProxy(t, e.addr)
 	w, unused := p.worker(t), p.worker(t)
 	w.exchanges("hello")
 	unused.exchanges("hello")
@@ -232,7 +232,7 @@ func TestSwallowDropsReplies(t *testing.T) {
 // If Swallow has dropped a reply, the worker sees a reset although the server closes the
 // stream properly.
 func TestSwallowEndsWithAReset(t *testing.T) {
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		_, _ = readLine(c)
 		_, _ = io.WriteString(c, "granted\n")
 	}))
@@ -253,7 +253,7 @@ func TestSilenceHoldsDataBack(t *testing.T) {
 	for _, resets := range []bool{false, true} {
 		t.Run(fmt.Sprint(resets), func(t *testing.T) {
 			e := startEcho(t)
-			p := start(t, e.addr)
+			p := startProxy(t, e.addr)
 			old := p.worker(t)
 			old.exchanges("hello")
 			e.waitReceived(t, "hello")
@@ -299,7 +299,7 @@ func isTimeout(err error) bool {
 }
 
 func TestBeginPanicsDuringAnotherFault(t *testing.T) {
-	p := start(t)
+	p := startProxy(t)
 	panics := func(f Fault) {
 		t.Helper()
 		defer func() {
@@ -346,8 +346,8 @@ func TestTheSeedDecidesAboutTheReset(t *testing.T) {
 
 // Under random faults no stream has a gap, and no goroutine is left.
 func TestNoStreamHasAGap(t *testing.T) {
-	echo := serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(c, c) })
-	p := start(t, echo, echo)
+	echo := startServer(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(c, c) })
+	p := startProxy(t, echo, echo)
 	stop := make(chan struct{})
 	var workers sync.WaitGroup
 	for n := range 8 {

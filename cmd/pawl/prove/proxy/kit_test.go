@@ -23,7 +23,7 @@ var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// timeout ends waits that are short on an idle machine.
+// timeout bounds the waits of the tests. On an idle machine they are short.
 const timeout = 30 * time.Second
 
 // An echo is a server that answers each line with the same line.
@@ -36,7 +36,7 @@ type echo struct {
 func startEcho(t *testing.T) *echo {
 	t.Helper()
 	e := &echo{received: make(chan string, 10_000), ended: make(chan error, 10_000)}
-	e.addr = serve(t, "127.0.0.1:0", func(c net.Conn) {
+	e.addr = startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		lines := bufio.NewReader(c)
 		for {
 			line, err := lines.ReadString('\n')
@@ -54,8 +54,8 @@ func startEcho(t *testing.T) *echo {
 	return e
 }
 
-// serve starts a server that calls handle for each connection, and closes it afterwards.
-func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
+// startServer starts a server that calls handle for each connection and then closes it.
+func startServer(t *testing.T, addr string, handle func(c net.Conn)) string {
 	t.Helper()
 	network := "tcp"
 	if strings.HasPrefix(addr, "/") {
@@ -85,9 +85,9 @@ func serve(t *testing.T, addr string, handle func(c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// start starts a proxy. At the end of the test it closes the proxy, and checks that no
-// goroutine is left.
-func start(t *testing.T, targets ...string) *Proxy {
+// startProxy starts a proxy. At the end of the test it closes the proxy, and checks that
+// no goroutine is left.
+func startProxy(t *testing.T, targets ...string) *Proxy {
 	t.Helper()
 	p := must(Start(targets))(t)
 	t.Cleanup(func() {

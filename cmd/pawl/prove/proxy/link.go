@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A link is a connection of the worker, with the proxy's connection to the target for it.
+// A link is a connection of the worker to the proxy, and the proxy's own to the target.
 type link struct {
-	proxy   *Proxy
-	target  string
-	client  net.Conn
-	dialing context.Context // ends with the link
-	end     context.CancelFunc
+	proxy      *Proxy
+	target     string
+	client     net.Conn
+	dialCtx    context.Context // ends with the link
+	cancelDial context.CancelFunc
 
 	// The proxy's mutex protects these fields.
 	changed           *sync.Cond // for changes of this link, its pipes and the proxy's fault
@@ -27,7 +27,7 @@ type link struct {
 
 func newLink(p *Proxy, client net.Conn, target string) *link {
 	l := &link{proxy: p, target: target, client: client, changed: sync.NewCond(&p.mu)}
-	l.dialing, l.end = context.WithCancel(context.Background())
+	l.dialCtx, l.cancelDial = context.WithCancel(context.Background())
 	l.requests = pipe{link: l, other: &l.replies, from: client}
 	l.replies = pipe{link: l, other: &l.requests, to: client}
 	return l
@@ -42,7 +42,7 @@ func (l *link) run() {
 		l.changed.Wait()
 	}
 	p.mu.Unlock()
-	server, err := Dial(l.dialing, l.target)
+	server, err := Dial(l.dialCtx, l.target)
 	p.mu.Lock()
 	if err != nil || l.closed {
 		if err == nil {
@@ -112,7 +112,7 @@ func (l *link) unlink() bool {
 		return false
 	}
 	l.closed = true
-	l.end()
+	l.cancelDial()
 	l.changed.Broadcast()
 	l.proxy.links = slices.DeleteFunc(l.proxy.links, func(other *link) bool { return other == l })
 	return true

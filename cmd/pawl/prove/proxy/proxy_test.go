@@ -16,8 +16,8 @@ import (
 
 func TestForwardsToEachTarget(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	serve(t, socket, func(c net.Conn) { _, _ = io.WriteString(c, "socket\n") })
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "port\n") }), "unix:"+socket)
+	startServer(t, socket, func(c net.Conn) { _, _ = io.WriteString(c, "socket\n") })
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "port\n") }), "unix:"+socket)
 	for i, want := range []string{"port", "socket"} {
 		c := must(new(net.Dialer).DialContext(t.Context(), "tcp", p.Addresses()[i]))(t)
 		if got, err := io.ReadAll(c); err != nil || string(got) != want+"\n" {
@@ -34,7 +34,7 @@ func TestForwardsStreamsUnchanged(t *testing.T) {
 	_, _ = random.Read(sent)
 	_, _ = random.Read(answered)
 	arrived := make(chan []byte, 1)
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		go func() {
 			_, _ = c.Write(answered)
 			_ = c.(*net.TCPConn).CloseWrite()
@@ -58,7 +58,7 @@ func TestForwardsStreamsUnchanged(t *testing.T) {
 
 // The worker gets an answer that the server sends after the worker has closed its side.
 func TestForwardsAHalfClose(t *testing.T) {
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		request, _ := io.ReadAll(c)
 		_, _ = io.WriteString(c, "answer to "+string(request))
 	}))
@@ -74,7 +74,7 @@ func TestForwardsAHalfClose(t *testing.T) {
 func TestARefusingTargetResetsTheWorker(t *testing.T) {
 	l := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	_ = l.Close()
-	if start(t, l.Addr().String()).works(t, "hello") {
+	if startProxy(t, l.Addr().String()).works(t, "hello") {
 		t.Error("a connection to a target that refuses works")
 	}
 }
@@ -82,7 +82,7 @@ func TestARefusingTargetResetsTheWorker(t *testing.T) {
 // The server receives the data before the reset, and then the reset.
 func TestForwardsAResetOfTheWorker(t *testing.T) {
 	e := startEcho(t)
-	p := start(t, e.addr)
+	p := startProxy(t, e.addr)
 	w := p.worker(t)
 	w.exchanges("last words")
 	e.waitReceived(t, "last words")
@@ -94,7 +94,7 @@ func TestForwardsAResetOfTheWorker(t *testing.T) {
 }
 
 func TestForwardsAResetOfTheServer(t *testing.T) {
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		_, _ = readLine(c)
 		_, _ = io.WriteString(c, "last words\n")
 		reset(c)
@@ -115,7 +115,7 @@ func readLine(c net.Conn) (line string, err error) {
 
 // If the server has closed the connection, a worker that still writes gets a reset.
 func TestAWorkerThatWritesToAClosedServerIsReset(t *testing.T) {
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "bye\n") }))
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) { _, _ = io.WriteString(c, "bye\n") }))
 	w := p.worker(t)
 	w.receives("bye")
 	for {
@@ -131,7 +131,7 @@ func TestAWorkerThatWritesToAClosedServerIsReset(t *testing.T) {
 // If the worker has closed the connection, a server that still writes gets a reset.
 func TestAServerThatWritesToAClosedWorkerIsReset(t *testing.T) {
 	failed := make(chan error, 1)
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		for {
 			if _, err := io.WriteString(c, "news\n"); err != nil {
 				failed <- err
@@ -151,7 +151,7 @@ func TestAServerThatWritesToAClosedWorkerIsReset(t *testing.T) {
 // While the proxy forwards no data, the memory of a pipe is bounded. No data is lost.
 func TestTheMemoryOfAPipeIsBounded(t *testing.T) {
 	arrived := make(chan []byte, 1)
-	p := start(t, serve(t, "127.0.0.1:0", func(c net.Conn) {
+	p := startProxy(t, startServer(t, "127.0.0.1:0", func(c net.Conn) {
 		all, _ := io.ReadAll(c)
 		arrived <- all
 	}))
@@ -188,7 +188,7 @@ func TestCloseEndsEverything(t *testing.T) {
 }
 
 func checkClose(t *testing.T, kind string) {
-	p := start(t, startEcho(t).addr)
+	p := startProxy(t, startEcho(t).addr)
 	idle, busy := p.worker(t), p.worker(t)
 	idle.exchanges("hello")
 	busy.exchanges("hello")

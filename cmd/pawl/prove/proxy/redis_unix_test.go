@@ -20,7 +20,7 @@ func TestPawlLocksThroughTheProxy(t *testing.T) {
 	if reason != "" {
 		t.Fatal(reason)
 	}
-	p := start(t, targets...)
+	p := startProxy(t, targets...)
 	locks := must(pawl.Open(t.Context(), Replace("redis://"+server.Addr+"/1?prefix=proxied", p.Addresses()), nil))(t)
 	defer func() { _ = locks.Close() }()
 	lock := func(timeout time.Duration) error {
@@ -35,16 +35,16 @@ func TestPawlLocksThroughTheProxy(t *testing.T) {
 	noError(t, lock(timeout))
 	for _, kind := range history.NetworkFaults {
 		end := p.Begin(Fault{Kind: kind, MaxDelay: 50 * time.Millisecond, Seed: 1})
-		during := lock(time.Second)
+		lockErr := lock(time.Second)
 		hit := end()
-		t.Logf("%s: %d hit, %v", kind, hit, during)
+		t.Logf("%s: %d hit, %v", kind, hit, lockErr)
 		switch kind {
 		case history.Delay, history.Silence, history.Swallow, history.Cut:
 			if hit == 0 {
 				t.Errorf("%s has no hits", kind)
 			}
 		}
-		if (kind == history.Silence || kind == history.Swallow) && during == nil {
+		if (kind == history.Silence || kind == history.Swallow) && lockErr == nil {
 			t.Errorf("%s: Lock succeeds without an answer", kind)
 		}
 		if err := lock(timeout); err != nil {
