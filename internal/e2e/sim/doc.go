@@ -10,8 +10,8 @@
 //   - weather_test.go, link_test.go, node_test.go, store_test.go, redis_test.go,
 //     conn_test.go, clock_test.go: the network, the backends, and their clocks
 //   - process_test.go, operation_test.go, fault_test.go: processes, calls and faults
-//   - features_plan_test.go, features_do_test.go, able_test.go: the features above the
-//     locks, in one schedule of three
+//   - features_plan_test.go, features_do_test.go, abilities_test.go: the features above
+//     the locks, in one schedule of three
 //   - history_test.go, tap_test.go: the record of a schedule
 //   - check_*_test.go: the rules that a record must follow
 //   - world_test.go, run_test.go: the run of one schedule, and of many
