@@ -93,7 +93,7 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 			return claim(ctx, c)
 		}
 	}
-	return f.conflict(a.run())
+	return f.conflictError(a.run())
 }
 
 // checkReplaceable refuses to replace the handle of a lease that is still held, because

@@ -44,7 +44,7 @@ func newClaimFlags(ttl time.Duration) claimFlags {
 	return claimFlags{permits: 1, ttl: ttl, conflictCode: exitHeld}
 }
 
-// add adds the flags to a command. minHold is the help of --min-hold.
+// add adds the flags to a command. ttl and minHold are the help of --ttl and --min-hold.
 func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags := cmd.Flags()
 	f.addWait(cmd)
@@ -162,7 +162,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 
 func validateLabels(all labels) error { return (&driver.Owner{Labels: all}).Validate() }
 
-// job makes a job that claims the name with these flags. The caller adds the rest.
+// job makes a job that claims the name with these flags. The caller sets other fields.
 func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, name string) *job {
 	switch nested := os.Getenv(fenceVariable) != ""; { // if nested, the outer pawl has warned
 	case isMemory(url):
@@ -182,9 +182,9 @@ func (f *claimFlags) job(v *output, loc *location, url string, byDefault bool, n
 	return j
 }
 
-// conflict sets the exit code of -E, and applies -q, in an error of a lock that was not
+// conflictError applies -E and -q to an error, if its cause is that the lock was not
 // acquired.
-func (f *claimFlags) conflict(err error) error {
+func (f *claimFlags) conflictError(err error) error {
 	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
 		e.code = f.conflictCode
 		if f.quiet {

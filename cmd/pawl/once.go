@@ -129,7 +129,7 @@ func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	return f.conflict(err)
+	return f.conflictError(err)
 }
 
 // claim takes the lock for a task that is not done. If the task is done, the error is a
@@ -253,7 +253,7 @@ func formOf(key string) string {
 // keyWord is a run of letters and digits.
 var keyWord = regexp.MustCompile(`[\pL\p{Nd}]+`)
 
-// otherFormError is the error for a key of another form, as wrong usage.
+// otherFormError is the error for a key of another form. It counts as wrong usage.
 type otherFormError struct{ name, key, stored string }
 
 func (e *otherFormError) Error() string {

@@ -107,5 +107,5 @@ func (f *runFlags) run(v *output, loc *location, cmd *cobra.Command, args []stri
 			return pawl.All(locks...).Lock(ctx)
 		}
 	}
-	return f.conflict(j.run())
+	return f.conflictError(j.run())
 }
