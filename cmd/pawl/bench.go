@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	benchName  = "pawl-bench"     // the others are pawl-bench:0, pawl-bench:1, ...
+	benchName  = "pawl-bench"     // the lock of a bench, which measures pawl-bench:0, pawl-bench:1, ...
 	benchTTL   = 30 * time.Second // after kill -9, no other bench can run for this time
 	maxClients = 256
 
-	maxFirstResult = time.Minute // the longest extension of a phase without a result
+	maxExtension = time.Minute // the longest extension of a phase without a result
 )
 
 func newBench(v *output, loc *location) *cobra.Command {
@@ -140,7 +140,7 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 // clients share a name, it measures the time from each release to the next grant. A phase
 // without a result lasts until the first result.
 func (b *bench) measure(ctx context.Context, tick func(), name func(client int) string) (latencyStats, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.phase+maxFirstResult)
+	ctx, cancel := context.WithTimeout(ctx, b.phase+maxExtension)
 	defer cancel()
 	var hasResult, phaseOver atomic.Bool
 	phaseTimer := time.AfterFunc(b.phase, func() {
@@ -210,7 +210,7 @@ type latencyStats struct {
 	perSecond float64
 }
 
-// quantile returns the longest duration of the fastest part: with 0.5, the median.
+// quantile returns the longest duration of the fastest part: the median, if part is 0.5.
 func (p *latencyStats) quantile(part float64) time.Duration {
 	if len(p.durations) == 0 {
 		return 0

@@ -42,11 +42,10 @@ func (b *breakCommand) breakLease(ctx context.Context, e pawl.Entry, h pawl.Hold
 	if err := b.client.Break(ctx, b.name, h.Fence, o); err != nil {
 		return err
 	}
-	return b.receipt(h, max(0, o.Delay))
+	return b.printReceipt(h, max(0, o.Delay))
 }
 
-// defaultBy returns user@host. The process ID is of no use, because the process ends at
-// once.
+// defaultBy returns user@host. It leaves out the ID of this process, which ends at once.
 func defaultBy() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {
@@ -121,7 +120,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 				default:
 					return b.askFence(ctx, cmd)
 				}
-			}, func() error { return nobodyHolds(args[0]) })
+			}, func() error { return noHolderError(args[0]) })
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -146,19 +145,19 @@ func (b *breakCommand) breakFence(ctx context.Context, fence uint64) error {
 	}
 	err = b.breakLease(ctx, e, holder)
 	if errors.Is(err, pawl.ErrNoSuchLease) {
-		return b.notHeld(ctx, fence)
+		return b.wrongFenceError(ctx, fence)
 	}
 	return err
 }
 
-// breakAll breaks the leases of all current holders. The first break closes the name, so
-// no other claim is granted meanwhile.
+// breakAll breaks the leases of all current holders. Unless --delay is 0, the first break
+// closes the name, so no other claim is granted meanwhile.
 func (b *breakCommand) breakAll(ctx context.Context) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
 	}
-	err = nobodyHolds(b.name)
+	err = noHolderError(b.name)
 	for _, h := range e.Holders {
 		breakErr := b.breakLease(ctx, e, h)
 		if errors.Is(breakErr, pawl.ErrNoSuchLease) {
@@ -171,7 +170,7 @@ func (b *breakCommand) breakAll(ctx context.Context) error {
 	return err
 }
 
-func nobodyHolds(name string) error {
+func noHolderError(name string) error {
 	return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", name)}
 }
 
@@ -182,7 +181,7 @@ func (b *breakCommand) askFence(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if len(e.Holders) == 0 {
-		return nobodyHolds(b.name)
+		return noHolderError(b.name)
 	}
 	if err := printEntry(b.v.out, e, time.Now()); err != nil {
 		return err
@@ -204,7 +203,7 @@ func (b *breakCommand) askFence(ctx context.Context, cmd *cobra.Command) error {
 	return b.breakFence(ctx, fence)
 }
 
-func (b *breakCommand) receipt(h pawl.Holder, closed time.Duration) error {
+func (b *breakCommand) printReceipt(h pawl.Holder, closed time.Duration) error {
 	if b.asJSON {
 		return printJSONLine(b.v.out, jsonBroken{Name: b.name, Fence: h.Fence, Owner: ownerJSON(h.Owner), ClosedForMS: closed.Milliseconds(), By: b.by, Reason: b.reason})
 	}
@@ -216,15 +215,15 @@ func (b *breakCommand) receipt(h pawl.Holder, closed time.Duration) error {
 	return err
 }
 
-// notHeld returns an error with the present holders.
-func (b *breakCommand) notHeld(ctx context.Context, fence uint64) error {
-	now := "nobody holds it"
+// wrongFenceError returns the error for a fence that no holder has, and shows a holder.
+func (b *breakCommand) wrongFenceError(ctx context.Context, fence uint64) error {
+	holders := "nobody holds it"
 	if e, err := b.client.Inspect(ctx, b.name); err == nil && len(e.Holders) > 0 {
 		h := e.Holders[0]
-		now = fmt.Sprintf("%v holds it, with fence %d", h.Owner, h.Fence)
+		holders = fmt.Sprintf("%v holds it, with fence %d", h.Owner, h.Fence)
 		if n := len(e.Holders) - 1; n > 0 {
-			now += fmt.Sprintf(", and %d more", n)
+			holders += fmt.Sprintf(", and %d more", n)
 		}
 	}
-	return &exit{code: exitHeld, err: fmt.Errorf("nothing was broken: no holder of %q has the fence %d; %s", b.name, fence, now)}
+	return &exit{code: exitHeld, err: fmt.Errorf("nothing was broken: no holder of %q has the fence %d; %s", b.name, fence, holders)}
 }

@@ -216,7 +216,7 @@ func (c *child) killChecks() {
 }
 
 // pass sends a signal to the group. If the signal may end the group, pass also continues
-// the group, because a stopped process gets no signal before.
+// the group, because a stopped process handles no signal until it is continued.
 func (c *child) pass(s os.Signal) {
 	c.send(s)
 	switch s {

@@ -167,11 +167,11 @@ func (stopKey) catch() {}
 
 func (stopKey) stopCatching() {}
 
-func (stopKey) stop() {}
+func (stopKey) stopPawl() {}
 
 func stopFunc() func(bool) { return nil }
 
-// Scripts have no #! on Windows.
+// interpreterOf returns "", because scripts have no #! on Windows.
 func interpreterOf(string) string { return "" }
 
 func loaderOf(string) string { return "" }

@@ -40,7 +40,7 @@ func (f *commandFlags) argv(args []string) []string {
 	switch {
 	case f.shell != "":
 		return shellCommand(f.shell)
-	case asFlock(args):
+	case isFlockOrder(args):
 		return shellCommand(args[2])
 	}
 	rest := args[1:]
@@ -50,25 +50,25 @@ func (f *commandFlags) argv(args []string) []string {
 	return rest
 }
 
-// asFlock reports whether the arguments are in flock's order: NAME -c LINE.
-func asFlock(args []string) bool {
+// isFlockOrder reports whether the arguments are in flock's order: NAME -c LINE.
+func isFlockOrder(args []string) bool {
 	return len(args) == 3 && (args[1] == "-c" || args[1] == "--command")
 }
 
-// check returns an error for arguments without a command.
+// check returns an error for wrong arguments, such as a missing command.
 func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 	shell := cmd.Flags().Changed("shell")
 	problem := ""
 	switch {
 	case len(args) == 0:
 		problem = "missing NAME"
-	case shell && f.shell == "" || !shell && asFlock(args) && args[2] == "":
+	case shell && f.shell == "" || !shell && isFlockOrder(args) && args[2] == "":
 		problem = "-c is empty"
 	case shell && len(args) > 1 && args[1] == "-c":
 		problem = "-c is given twice"
 	case shell && len(args) > 1:
 		problem = "-c and COMMAND are mutually exclusive"
-	case shell || asFlock(args):
+	case shell || isFlockOrder(args):
 	case len(args) > 1 && args[1] == "-c":
 		problem = "-c takes one LINE"
 	case len(args) > 1 && args[1] != "--" && strings.HasPrefix(args[1], "-"):

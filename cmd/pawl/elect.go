@@ -146,15 +146,15 @@ func (e *election) run() error {
 			switch {
 			case end == nil: // the lead was lost
 			case e.await(ended):
-				return e.verdict(end, runErr)
+				return e.exitError(end, runErr)
 			default:
 				e.v.warnNotReleased(e.name)
-				return e.verdict(end, nil)
+				return e.exitError(end, nil)
 			}
 		case <-ended:
 			return &exit{code: codeOf(runErr), err: runErr}
 		case <-e.ctrlZ:
-			e.ctrlZ.stop()
+			e.ctrlZ.stopPawl()
 		case s := <-e.signals:
 			if isContinue(s) {
 				continue // the signal was meant for the command of an earlier term
@@ -198,9 +198,9 @@ func (e *election) runTerm(lease *pawl.Lease) error {
 	return end
 }
 
-// verdict returns the exit error of elect. end is the result of the last term, and err
+// exitError returns the exit error of elect. end is the result of the last term, and err
 // the result of the election, or nil if it did not end in time.
-func (e *election) verdict(end, err error) error {
+func (e *election) exitError(end, err error) error {
 	if errors.Is(err, pawl.ErrLost) && !e.reportedLost {
 		lost, _ := errors.AsType[*pawl.LostError](err)
 		e.v.warnReleased(lost)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The types below parse flags. Fields have plain types, and Var gets a converted pointer.
+// These types parse flags. Var gets a pointer to a plain field, converted to such a type.
 
 // seconds is a flag that takes a Go duration (1m30s) or, like flock, seconds (90, 0.5).
 type seconds time.Duration
@@ -36,7 +36,7 @@ func (s *seconds) Set(text string) error {
 	return err
 }
 
-// A breakDelay is the flag --delay: the Delay of pawl.BreakOptions.
+// A breakDelay is the flag --delay: the Delay of pawl.BreakOptions, so 0 becomes -1.
 type breakDelay time.Duration
 
 func (d *breakDelay) String() string { return "" } // its default is no duration

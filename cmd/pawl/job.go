@@ -166,9 +166,9 @@ func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Ba
 var errStillRunning = errors.New("a process of the command is still running: it outlived SIGKILL, or pawl may not signal it; look for that process before you run the command again")
 
 // killTime returns the time at which to kill a group that was asked to stop at begun:
-// after its grace. After a loss of the lock, it is no later than a tenth of the remaining
-// time, and at least minReserve, before another client can be granted the name. The
-// margin has room for both; see [reserve].
+// after its grace. After a loss of the lock, the kill may come earlier: it leaves a tenth
+// of the time until another client can be granted the name, and at least minReserve. The
+// margin of the lease has room for the grace and for that; see [reserve].
 func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {
@@ -180,7 +180,7 @@ func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	return at
 }
 
-// These variables contain the lock under which a command runs.
+// These variables describe the lock under which a command runs.
 const (
 	nameVariable   = "PAWL_NAME"
 	fenceVariable  = "PAWL_FENCE"

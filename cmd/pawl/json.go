@@ -21,7 +21,7 @@ type (
 		Name        string       `json:"name"`
 		Known       bool         `json:"known"`         // false: never locked, or deleted since
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if unknown
-		ClosedForMS int64        `json:"closed_for_ms"` // how long a minimum hold or a break still keeps it closed
+		ClosedForMS int64        `json:"closed_for_ms"` // how long a break or a lock-delay still keeps it closed
 		Holders     []jsonHolder `json:"holders"`
 		Waiters     []jsonClaim  `json:"waiters"`               // in the order in which they will be served
 		Value       any          `json:"value,omitempty"`       // the name's value, in base64

@@ -25,7 +25,7 @@ func detach(ctx context.Context, l *pawl.Lease) error {
 	return nil
 }
 
-// startEndTimeout limits the time for the rest of the job, after a signal to end.
+// startEndTimeout limits the time for the rest of the job, after a signal that ends it.
 func (j *job) startEndTimeout() { j.endBy = time.Now().Add(signalTimeout) }
 
 // releaseAndClose releases the lease, if it is not nil, and closes the client, if it is

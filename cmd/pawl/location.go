@@ -69,8 +69,8 @@ func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err 
 	return rawURL, byDefault, usage(cmd, err)
 }
 
-// findNamespace refuses an empty namespace, which may come from an unset variable: all
-// tenants would then share their names.
+// findNamespace sets the namespace. It refuses an empty one, which may come from an unset
+// variable, because all tenants would then share their names.
 func (l *location) findNamespace(cmd *cobra.Command) error {
 	value, isSet := os.LookupEnv(namespaceVariable)
 	switch given := cmd.Flags().Changed("namespace"); {
@@ -152,8 +152,8 @@ func (l *location) readURL() (string, error) {
 	return line, nil
 }
 
-// warn warns on a terminal that other users can see a password in --url.
-func (l *location) warn() {
+// warnOfPassword warns on a terminal that other users can see a password in --url.
+func (l *location) warnOfPassword() {
 	u, err := driver.ParseURL(l.url)
 	if err != nil || !l.v.onTerminal {
 		return
@@ -219,8 +219,8 @@ func withoutCreate(rawURL string) string {
 		query.Del("create")
 		u.RawQuery = query.Encode()
 	}
-	// An error may quote the URL up to a mistake. This parameter comes last, so that the
-	// error does not quote what the user has not written.
+	// An error may quote the URL up to the mistake in it. This parameter comes last, so
+	// that no error quotes it: the user has not written it.
 	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&")
 	return u.String()
 }

@@ -42,7 +42,7 @@ func pawlMain() int {
 	return execute(&output{os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd()))}, os.Args[1:])
 }
 
-// execute runs the command with these arguments, and prints its error.
+// execute runs the command with these arguments, prints its error, and returns its code.
 func execute(v *output, args []string) int {
 	root := newRoot(v)
 	root.SetArgs(args)
@@ -140,7 +140,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	addGroup(root, otherGroup, newVersion(v), newMan(), newProveWorker())
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		loc.warn()
+		loc.warnOfPassword()
 		return loc.findNamespace(cmd)
 	}
 	root.SetHelpCommand(helpCommand(root))
@@ -196,8 +196,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 }
 
 // verbs returns the subcommands that the help shows.
-func verbs(of *cobra.Command) (names []string) {
-	for _, c := range of.Commands() {
+func verbs(parent *cobra.Command) (names []string) {
+	for _, c := range parent.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
 			names = append(names, c.Name())
 		}

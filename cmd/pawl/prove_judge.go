@@ -46,8 +46,8 @@ func (p *proof) sayVerdict(v *check.Verdict, out, file string) error {
 		return err
 	}
 	if p.planted != "" {
-		_, what := worker.Plants()
-		fmt.Fprintf(p.v.out, "planted: %s: %s\n", p.planted, what[p.planted])
+		_, bugs := worker.Plants()
+		fmt.Fprintf(p.v.out, "planted: %s: %s\n", p.planted, bugs[p.planted])
 	}
 	p.sayViolations(v)
 	if len(v.Violations) == 0 {

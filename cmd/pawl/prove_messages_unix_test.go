@@ -27,7 +27,7 @@ func sayProve(t *testing.T, out *bytes.Buffer, v *output) {
 	p.progress(prove.Progress{Phase: history.Drain, Leases: 17042, Faults: 35})
 
 	fmt.Fprint(out, "\n\n# prove, on SQLite\n")
-	_, err := p.kinds(nil, "sqlite:x.db")
+	_, err := p.faultKinds(nil, "sqlite:x.db")
 	must(err)
 	for _, c := range []struct {
 		what    string

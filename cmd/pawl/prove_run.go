@@ -21,9 +21,9 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/prove/worker"
 )
 
-// kinds returns the faults to inject, or an error for a chosen fault that is not
+// faultKinds returns the faults to inject, or an error for a chosen fault that is not
 // possible.
-func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error) {
+func (p *proof) faultKinds(cmd *cobra.Command, url string) (kinds []string, err error) {
 	targets, reason := proxy.Split(url)
 	if p.server.Command != "" && len(targets) == 0 {
 		return nil, usage(cmd, fmt.Errorf("--server-cmd needs the address of the server: %s", reason))
@@ -50,7 +50,7 @@ func (p *proof) kinds(cmd *cobra.Command, url string) (kinds []string, err error
 }
 
 func (p *proof) run(ctx context.Context, cmd *cobra.Command, url string) error {
-	kinds, err := p.kinds(cmd, url)
+	kinds, err := p.faultKinds(cmd, url)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (p *proof) repeatCommand() string {
 		text  string
 	}{
 		{p.mayForget, "--forgets"}, {p.server.Command != "", "--server-cmd LINE"},
-		{p.server.PID != 0, "--server-pid ID"}, // by then the server may have another one
+		{p.server.PID != 0, "--server-pid ID"}, // the server may have another ID by then
 		{p.server.FailOver != "", "--failover-cmd LINE"}, {p.loc.namespace != "", "--namespace NAMESPACE"},
 	} {
 		if flag.given {

@@ -79,18 +79,18 @@ func (k stopKey) stopCatching() {
 	}
 }
 
-// stop stops pawl, and returns when it is continued. The terminal has sent the signal to
-// the others of the group, too.
-func (stopKey) stop() {
+// stopPawl stops pawl, and returns when it is continued. The terminal has sent the signal
+// to the other processes of the group, too.
+func (stopKey) stopPawl() {
 	if unix.Getpgrp() != sessionID() { // because no shell would continue a session's first process
 		stopProcess()
 	}
 }
 
-// stopFunc returns a function that stops pawl, or with group pawl's whole group, as
-// Ctrl-Z does, and returns when pawl is continued. The group may contain a script that
-// runs pawl, for which a shell waits. stopFunc returns nil if pawl must not be stopped.
-// The caller of the function must ignore SIGTSTP.
+// stopFunc returns a function that stops pawl as Ctrl-Z does, and returns when pawl is
+// continued. With group, the function stops the whole group of pawl, because a shell may
+// wait for a script of that group. Callers of the function must ignore SIGTSTP. stopFunc
+// returns nil if pawl must not be stopped.
 func stopFunc() func(group bool) {
 	if signal.Ignored(unix.SIGTSTP) || unix.Getpgrp() == sessionID() {
 		return nil // no shell would continue the first process of a session

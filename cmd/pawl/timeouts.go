@@ -11,8 +11,7 @@ const (
 
 // Tests set longer times.
 var (
-	// tryTimeout is the time for which pawl -n waits for an answer of the backend. It
-	// does not wait for a lock.
+	// tryTimeout is the time for which pawl -n waits for an answer of the backend.
 	tryTimeout = 3 * time.Second
 
 	// completionTimeout bounds the requests of a completion, which offers no names on

@@ -45,7 +45,7 @@ when it started; 128 + n after signal n.`,
 			if v.out != os.Stdout || !screen.Drawable() {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
-			return liveTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: delay})
+			return runTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: delay})
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -54,9 +54,9 @@ when it started; 128 + n after signal n.`,
 	return cmd
 }
 
-// liveTop is `pawl top` on a terminal. It returns an error of opening before it takes
-// over the terminal. If the default file does not exist, it waits for the file.
-func liveTop(loc *location, cmd *cobra.Command, o top.Options) error {
+// runTop runs `pawl top` on a terminal. It takes over the terminal after it has opened the
+// backend, or has found that the default file does not exist. Then it waits for the file.
+func runTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()
 	open := func(ctx context.Context) (*pawl.Client, error) { return loc.open(ctx, cmd) }

@@ -61,7 +61,7 @@ type waitCommand struct {
 	once    bool          // --wait 0
 }
 
-// run waits, with the client that open passes to its function.
+// run waits until the name is free. open calls its argument with a client.
 func (w *waitCommand) run(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
 	waitCtx, cancel := context.WithCancel(ctx)
 	switch {
@@ -82,13 +82,13 @@ func (w *waitCommand) run(ctx context.Context, open func(context.Context, func(*
 		return err
 	})
 	if deadlinePassed(waitCtx) && errors.Is(err, context.DeadlineExceeded) {
-		return w.unanswered()
+		return w.noAnswerError()
 	}
 	return orSignal(ctx, err)
 }
 
-// inspect is the whole wait with --wait 0, and the end of a wait whose --wait has passed.
-// The last event of that watch may be old, because the database may have failed since.
+// inspect reads the name once: for --wait 0, and when --wait has passed. Then the last
+// event of the watch may be old, because the database may have failed since.
 func (w *waitCommand) inspect(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func (w *waitCommand) inspect(ctx context.Context, c *pawl.Client) error {
 	case errors.Is(err, context.Canceled), w.once && err != nil:
 		return err
 	case err != nil:
-		return w.unanswered()
+		return w.noAnswerError()
 	case isFree(&e):
 		return nil
 	case w.once:
@@ -118,7 +118,7 @@ func heldText(e *pawl.Entry) string {
 	return words.Bare(held)
 }
 
-func (w *waitCommand) unanswered() error {
+func (w *waitCommand) noAnswerError() error {
 	maxWait := cmp.Or(w.maxWait, tryTimeout) // tryTimeout with --wait 0
 	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, maxWait)}
 }

@@ -38,12 +38,12 @@ when watch started.`,
 		Args:              oneName,
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			printsOut := v.out == os.Stdout
+			toStdout := v.out == os.Stdout
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
-			if printsOut {
+			if toStdout {
 				go func() {
 					if awaitNoReader() {
 						cancel(errNoReader)
@@ -66,8 +66,8 @@ when watch started.`,
 type watchCommand struct {
 	v      *output
 	asJSON bool
-	last   string // the last line, without the parts that change with time alone
-	failed bool   // the database has failed since that line
+	last   string // the last printed state, without the parts that change with time alone
+	failed bool   // the database has failed since then
 }
 
 // watchPause is the time after which watch tries a failed database or a missing file
@@ -128,18 +128,18 @@ func (v *output) sayAnswersAgain() { v.say("the database answers again") }
 // has begun again.
 func (w *watchCommand) print(e pawl.Entry) error {
 	line := watchLine(&e)
-	now := line
-	if w.asJSON { // JSON has more than the line
+	state := line
+	if w.asJSON { // JSON has more fields than the line
 		text, err := json.Marshal(entryJSON(&e).withoutCountdowns())
 		if err != nil {
 			return err
 		}
-		now = string(text)
+		state = string(text)
 	}
-	if now == w.last {
+	if state == w.last {
 		return nil
 	}
-	w.last = now
+	w.last = state
 	if w.asJSON {
 		return printJSON(w.v.out, e)
 	}

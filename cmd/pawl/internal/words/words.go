@@ -51,7 +51,7 @@ func Holder(h pawl.Holder) string {
 }
 
 // Limits lists the limits that clients set for the permits of a name, if they differ: "3
-// and 4". Then a client has a mistake, or another configuration.
+// and 4". They differ if a client has a mistake, or another configuration.
 func Limits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {
