@@ -54,7 +54,7 @@ when it started; 128 + n after signal n.`,
 	return cmd
 }
 
-// runTop runs `pawl top` on a terminal. It takes over the terminal after it has opened the
+// runTop runs `pawl top` on a terminal. It takes over the terminal when it has opened the
 // backend, or has found that the default file does not exist. Then it waits for the file.
 func runTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)

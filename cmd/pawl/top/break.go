@@ -32,14 +32,14 @@ func (m *model) askToBreak(r *overview.Row) {
 	case 0:
 		m.say(true, "nobody holds %s", words.Plain(r.Name))
 	case 1:
-		m.ask(r, 0)
+		m.askAboutLease(r, 0)
 	default:
 		m.openName, m.nameCursor = r.Name, cursor{}
 		m.say(false, "%d leases: choose one, then b", len(r.Holders))
 	}
 }
 
-func (m *model) ask(r *overview.Row, holder int) {
+func (m *model) askAboutLease(r *overview.Row, holder int) {
 	h := r.Holders[holder]
 	m.question = &question{name: r.Name, Holder: h, delay: cmp.Or(m.delay, trust.BreakDelay(r.Holders, h.Fence))}
 }

@@ -109,9 +109,9 @@ func (m *model) alerts() (lines []screen.Line) {
 	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+scanAlertDelay:
 		alert(m.silenceText(seen), bad)
 	}
-	for _, circle := range v.Blocks().Deadlocks {
+	for _, deadlock := range v.Blocks().Deadlocks {
 		var waits []string
-		for _, b := range circle {
+		for _, b := range deadlock {
 			waits = append(waits, fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.Plain(b.Name), b.Holder))
 		}
 		alert("deadlock: "+strings.Join(waits, "; "), bad)

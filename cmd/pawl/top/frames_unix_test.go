@@ -40,8 +40,8 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	return &v
 }
 
-// aLease returns a lease with a TTL of 30 s. At noon it has been held for the time held,
-// and expires after the time left.
+// aLease returns a lease with a TTL of 30 s. At noon it has been held for the time held;
+// when its row was read, it had the time left.
 func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
 	return pawl.Holder{
 		Fence: fence, Permits: driver.Exclusive, Limit: driver.Unlimited,
@@ -99,7 +99,7 @@ func hostileRows() []*overview.Row {
 	}
 }
 
-// A frame is a frame of the golden file: the view, the pressed keys, and the size.
+// A frame is one screen of the golden file: the view, the pressed keys, and the size.
 type frame struct {
 	what          string
 	width, height int
@@ -121,7 +121,7 @@ func frames(t *testing.T) []frame {
 	unlistable.Err, unlistable.ScannedAt = fmt.Errorf("pawl: the backend x cannot list names: %w", errors.ErrUnsupported), time.Time{}
 	unscanned := viewOf(t)
 	unscanned.ScannedAt = time.Time{}
-	circle := viewOf(t,
+	deadlocked := viewOf(t,
 		aRow("a", []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)}, aWaiter("web-2", time.Minute)),
 		aRow("b", []pawl.Holder{aLease("web-2", 2, time.Minute, 25*time.Second)}, aWaiter("web-1", time.Minute)))
 	crowd := viewOf(t, aRow("crowd", []pawl.Holder{aLease("web-1", 7, time.Minute, 25*time.Second)}, make([]pawl.Waiter, 5000)...))
@@ -157,8 +157,8 @@ func frames(t *testing.T) []frame {
 		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: slow},
 		{what: "no answer yet", width: 80, height: 16, view: unanswered}, {what: "a backend that cannot list", width: 80, height: 16, view: unlistable},
 		{what: "a damaged row, and too many", width: 80, height: 16, view: damaged},
-		{what: "a deadlock", width: 80, height: 16, view: circle}, {what: "one name of a deadlock", width: 80, height: 16, view: circle, keys: []screen.Key{"enter"}},
-		{what: "a deadlock, tiny", width: 20, height: 5, view: circle},
+		{what: "a deadlock", width: 80, height: 16, view: deadlocked}, {what: "one name of a deadlock", width: 80, height: 16, view: deadlocked, keys: []screen.Key{"enter"}},
+		{what: "a deadlock, tiny", width: 20, height: 5, view: deadlocked},
 		{what: "one name", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "j", "j", "j", "enter"}},
 		{what: "one name, closed", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "enter"}},
 		{what: "one name, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"enter"}},
@@ -179,7 +179,7 @@ func frames(t *testing.T) []frame {
 		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
 		{what: "broken", width: 80, height: 10, view: all, change: breakResult(nil)},
 		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *model) { m.delay = -1; breakResult(nil)(m) }},
-		{what: "not broken", width: 80, height: 10, view: all, change: breakResult(gone{})},
+		{what: "not broken", width: 80, height: 10, view: all, change: breakResult(noSuchLeaseError{})},
 		{what: "not known whether it is broken", width: 80, height: 10, view: all, change: breakResult(errors.New("pawl: redis db.example: break: no answer"))},
 	}
 }
@@ -248,8 +248,8 @@ func plain(lines []screen.Line, width, height int) string {
 	return b.String()
 }
 
-// gone is the error of a break that found no such lease.
-type gone struct{}
+// noSuchLeaseError is the error of a break that found no such lease.
+type noSuchLeaseError struct{}
 
-func (gone) Error() string        { return `pawl: no lease of "nightly" has the fence 17` }
-func (gone) Is(target error) bool { return target == pawl.ErrNoSuchLease }
+func (noSuchLeaseError) Error() string        { return `pawl: no lease of "nightly" has the fence 17` }
+func (noSuchLeaseError) Is(target error) bool { return target == pawl.ErrNoSuchLease }

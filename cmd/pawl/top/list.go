@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A column of the list of names.
+// A column is a column of the list of names.
 type column struct {
 	head     string
 	cells    int // its width; 0 for the columns that share the rest
 	minWidth int // of a screen that shows it
-	text     cell
+	text     cellFunc
 }
 
-// A cell returns the text of a column for a row.
-type cell func(m *model, r *overview.Row) (string, screen.Style)
+// A cellFunc returns the text of a column for a row.
+type cellFunc func(m *model, r *overview.Row) (string, screen.Style)
 
 var columns = []column{
 	{"NAME", 0, 0, func(m *model, r *overview.Row) (string, screen.Style) { return words.Plain(r.Name), 0 }},
@@ -37,7 +37,7 @@ var columns = []column{
 }
 
 // ifHeld returns a column's text, or the text none for a name without holders.
-func ifHeld(none string, text cell) cell {
+func ifHeld(none string, text cellFunc) cellFunc {
 	return func(m *model, r *overview.Row) (string, screen.Style) {
 		if len(r.Holders) == 0 {
 			return none, 0
@@ -133,12 +133,12 @@ func (m *model) listLine(r *overview.Row, used []column, widths []int, style scr
 	}
 	line := screen.Line{}
 	for i, c := range used {
-		text, own := c.text(m, r)
+		text, cellStyle := c.text(m, r)
 		cells := widths[i]
 		if i == 0 {
 			text = mark + text
 		}
-		line = append(line, screen.Span{Text: screen.Pad(text, cells), Style: style | own}, screen.Span{Text: strings.Repeat(" ", gap), Style: style})
+		line = append(line, screen.Span{Text: screen.Pad(text, cells), Style: style | cellStyle}, screen.Span{Text: strings.Repeat(" ", gap), Style: style})
 	}
 	return line
 }
@@ -165,7 +165,7 @@ func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 	return words, 0
 }
 
-// leastLeft returns the holder that has the least time left. The row has at least one.
+// leastLeft returns the index of the holder with the least time left. The row has one.
 func (m *model) leastLeft(r *overview.Row) (i int) {
 	for j := range r.Holders {
 		if r.Left(j, m.now) < r.Left(i, m.now) {

@@ -46,17 +46,17 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 			change()
 		case <-ticker.C:
 		case e := <-l.screen.Events():
-			var o action
+			var a action
 			if e.Key != "" {
-				o = l.model.press(e.Key, e.Pasted)
+				a = l.model.press(e.Key, e.Pasted)
 			}
-			if o.suspend {
+			if a.suspend {
 				l.screen.Suspend(true)
 			}
-			if q := o.toBreak; q != nil {
+			if q := a.toBreak; q != nil {
 				l.screen.Go(func() { l.breakLease(ctx, q) })
 			}
-			if e.Gone != nil || o.quit {
+			if e.Gone != nil || a.quit {
 				cancel()
 			}
 		case <-ctx.Done():

@@ -48,8 +48,8 @@ type notice struct {
 
 // A cursor is a place in a list that scrolls.
 type cursor struct {
-	at, first int
-	key       string // the entry to stay on, once a key has moved the cursor
+	at, first int    // the indexes of the cursor, and of the first entry on the screen
+	name      string // the entry to stay on, once a key has moved the cursor
 }
 
 // An action is an effect of a key outside of the model.
@@ -73,8 +73,8 @@ func (m *model) updateRows() {
 	if m.filter != "" {
 		m.rows = slices.DeleteFunc(slices.Clone(m.rows), func(r *overview.Row) bool { return !matches(r, m.filter) })
 	}
-	if m.cursor.key != "" {
-		if i := slices.IndexFunc(m.rows, func(r *overview.Row) bool { return r.Name == m.cursor.key }); i >= 0 {
+	if m.cursor.name != "" {
+		if i := slices.IndexFunc(m.rows, func(r *overview.Row) bool { return r.Name == m.cursor.name }); i >= 0 {
 			m.cursor.at = i
 		}
 	}
@@ -155,9 +155,9 @@ func (m *model) pressList(k screen.Key) {
 		}
 	default:
 		if m.cursor.move(k, len(m.rows), m.pageRows()) {
-			m.cursor.key = ""
+			m.cursor.name = ""
 			if r := m.selected(); r != nil {
-				m.cursor.key = r.Name
+				m.cursor.name = r.Name
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (m *model) pressName(k screen.Key) {
 		case r == nil || len(r.Holders) == 0:
 			m.say(true, "nobody holds %s", words.Plain(m.openName))
 		case m.nameCursor.at < len(r.Holders):
-			m.ask(r, m.nameCursor.at)
+			m.askAboutLease(r, m.nameCursor.at)
 		default:
 			m.say(true, "a waiter has nothing that could be broken; choose a holder")
 		}

@@ -29,54 +29,54 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	m := newModel(time.Second)
 	m.setView(viewOf(t, held("a", 3), held("b", 2), held("c", 1)))
 	m.draw(80, 24, noon)
-	on := func(want string) {
+	wantCursorOn := func(want string) {
 		t.Helper()
 		if got := m.selected(); got == nil || got.Name != want {
 			t.Errorf("the cursor is on %v, want %s", got, want)
 		}
 	}
-	on("a")
+	wantCursorOn("a")
 	m.setView(viewOf(t, held("a", 1), held("b", 3), held("c", 2)))
-	on("b") // which is the first row now
+	wantCursorOn("b") // it is the first row now
 	m.press("down", false)
-	on("c")
+	wantCursorOn("c")
 	m.setView(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
-	on("c")
+	wantCursorOn("c")
 	m.setView(viewOf(t, held("a", 1), held("b", 2)))
 	if m.selected() == nil {
-		t.Error("the cursor is on nothing")
+		t.Error("no row is selected")
 	}
 	m.setView(viewOf(t))
 	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).toBreak != nil {
-		t.Error("a row of an empty list is chosen")
+		t.Error("a key has an effect on a row of an empty list")
 	}
 }
 
-// An action has the fence that was shown, even if another claim holds the name by then.
+// A break has the fence that was shown, even if another claim holds the name by then.
 func TestABreakHasTheFenceThatWasShown(t *testing.T) {
 	t.Parallel()
-	of := func(fence uint64) *overview.View {
+	viewWithFence := func(fence uint64) *overview.View {
 		return viewOf(t, aRow("x", []pawl.Holder{aLease("web-1", fence, time.Minute, 25*time.Second)}))
 	}
 	for _, input := range [][]screen.Key{{"x"}, {"1", "7"}} {
 		m := newModel(time.Second)
-		m.setView(of(17))
+		m.setView(viewWithFence(17))
 		m.draw(80, 24, noon)
 		m.press("b", false)
-		m.setView(of(18))
+		m.setView(viewWithFence(18))
 		for _, k := range input {
-			if o := m.press(k, false); o.toBreak != nil {
+			if act := m.press(k, false); act.toBreak != nil {
 				t.Fatalf("%q breaks the lease", k)
 			}
 		}
-		if o := m.press("enter", false); o.toBreak == nil || o.toBreak.Fence != 17 || o.toBreak.name != "x" {
-			t.Errorf("%q and enter: %+v", input, o)
+		if act := m.press("enter", false); act.toBreak == nil || act.toBreak.Fence != 17 || act.toBreak.name != "x" {
+			t.Errorf("%q and enter: the action is %+v, want a break of the fence 17", input, act)
 		}
 	}
 }
 
 // A user may also type a name as the screen shows it.
-func TestNamesThatCannotBeTyped(t *testing.T) {
+func TestANameIsAcceptedAsTheScreenShowsIt(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
 		q := question{name: name, Holder: pawl.Holder{Fence: 17}}
@@ -93,7 +93,7 @@ func TestNamesThatCannotBeTyped(t *testing.T) {
 	}
 }
 
-// After any keys, a frame fits on any screen, and no lease is broken without its name.
+// After any keys, a frame fits on any screen, and no key breaks a lease without its name.
 // Pasted keys are no commands.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 	keys := []screen.Key{"up", "down", "enter", "esc", "b", "/", "s", "r", "?", "end", "home", "pgup", "pgdown", "backspace", "夜", "x", "left", "ctrl+u", "tab", "alt+x"}
 	for seed := range 100 {
 		m, n := newModel(time.Second), seed
-		next := func(below int) int { // any fixed sequence will do
+		next := func(below int) int { // the next number of a fixed sequence
 			n = (n*1103515245 + 12345) & 0x7fffffff
 			return (n >> 8) % below
 		}
@@ -116,14 +116,14 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			}
 			plain(lines, width, height)
 			k, pasted := keys[next(len(keys))], next(5) == 0
-			if o := m.press(k, pasted); o.quit || o.suspend || o.toBreak != nil {
-				t.Fatalf("seed %d, step %d: %q orders %+v", seed, step, k, o)
+			if act := m.press(k, pasted); act.quit || act.suspend || act.toBreak != nil {
+				t.Fatalf("seed %d, step %d: %q returns %+v", seed, step, k, act)
 			}
 		}
 	}
 }
 
-// BenchmarkFrame is one frame of 10 000 names, or of 5 000 waiters.
+// BenchmarkFrame measures one frame of 10 000 names, or of 5 000 waiters.
 func BenchmarkFrame(b *testing.B) {
 	c, err := pawl.Open(b.Context(), "mem:", nil)
 	noError(b, err)

@@ -94,10 +94,10 @@ func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 	}
 	if i < len(r.Holders) {
 		h := &r.Holders[i]
-		left, own := leftWords(r.Left(i, m.now), r.Overdue(i))
+		left, leftStyle := leftWords(r.Left(i, m.now), r.Overdue(i))
 		return screen.Line{
 			{Text: fmt.Sprintf("%s%-5s  %-9s  %-8s  ", mark, "holds", screen.Cut(overview.KindWords(h.Permits, h.Limit), 9), ago(m.view.Since(h.Since, m.now))), Style: style},
-			{Text: fmt.Sprintf("%-8s  ", left), Style: style | own},
+			{Text: fmt.Sprintf("%-8s  ", left), Style: style | leftStyle},
 			{Text: screen.Pad(strconv.FormatUint(h.Fence, 10), 16) + "  " + words.Holder(*h), Style: style},
 		}
 	}

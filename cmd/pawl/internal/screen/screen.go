@@ -202,7 +202,7 @@ func (s *Screen) Close() error {
 var errStuck = errors.New("the terminal does not take what is written to it")
 
 // restoreCodes ends the modes that tcell begins. giveBack writes it, because giveBack may
-// have discarded a part of what f wrote.
+// have discarded a part of the output of tcell.
 const restoreCodes = "\x1b[?25h\x1b[?1l\x1b>\x1b[m\x1b[?7h\x1b[?2004l\x1b[?1049l"
 
 // giveBack calls f, which gives the terminal back, and returns after 2.3 s at the latest.
@@ -218,11 +218,11 @@ func (s *Screen) giveBack(f func()) error {
 		return nil
 	}
 	for range 50 {
-		flush()
+		discardOutput()
 		if !doneWithin(done, 20*time.Millisecond) {
 			continue
 		}
-		// If this write blocks, too, the next flush may discard its beginning.
+		// If this write blocks, too, the next discardOutput may discard its beginning.
 		if done = inBackground(func() { _, _ = os.Stdout.WriteString(restoreCodes) }); doneWithin(done, 20*time.Millisecond) {
 			return nil
 		}
@@ -274,8 +274,8 @@ func (s *Screen) listen() {
 			case *tcell.EventError:
 				s.send(Event{Gone: e})
 			}
-		case g := <-s.signals:
-			s.handleSignal(g)
+		case sig := <-s.signals:
+			s.handleSignal(sig)
 			s.send(Event{Redraw: true})
 		case <-s.done:
 			return
@@ -289,7 +289,7 @@ var keyNames = map[tcell.Key]Key{
 	tcell.KeyHome: "home", tcell.KeyEnd: "end", tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdown",
 }
 
-// keyOf returns the key of an event, or "". A character with Alt is a key without use.
+// keyOf returns the key of an event, or "" for a key without use, such as one with Alt.
 func keyOf(e *tcell.EventKey) Key {
 	switch k := e.Key(); {
 	case keyNames[k] != "":

@@ -17,8 +17,8 @@ func (s *Screen) catchSignals() {
 	}
 }
 
-func (s *Screen) handleSignal(g os.Signal) {
-	switch g {
+func (s *Screen) handleSignal(sig os.Signal) {
+	switch sig {
 	case unix.SIGTSTP:
 		s.Suspend(false)
 	case unix.SIGWINCH:
@@ -28,9 +28,9 @@ func (s *Screen) handleSignal(g os.Signal) {
 	}
 }
 
-// Suspend gives the terminal back, and stops this process, or with group its group.
-// Ctrl-Z does so outside of raw mode; in raw mode it is a key like others. When the
-// process is continued, Suspend takes over the terminal again, and returns.
+// Suspend gives the terminal back, and stops this process, or with group its whole group,
+// as Ctrl-Z does outside of raw mode. When the process is continued, Suspend takes over
+// the terminal again, and returns.
 func (s *Screen) Suspend(group bool) {
 	if s.stop == nil {
 		return

@@ -25,14 +25,14 @@ const maxMarks = 2
 // Escaped text stays unchanged, so escaping it twice does no harm.
 func Clean(s string) string {
 	var b strings.Builder
-	marksLeft := 0 // how many the previous character may still get
+	marksLeft := 0 // the number of further marks for the previous character
 	for _, r := range visible.Text(s) {
 		switch {
 		case unicode.In(r, unicode.Mn, unicode.Me) && marksLeft > 0:
 			marksLeft--
-		case unicode.In(r, unicode.Mn, unicode.Me), rightToLeft(r):
-			q := strconv.QuoteRuneToASCII(r)
-			b.WriteString(q[1 : len(q)-1])
+		case unicode.In(r, unicode.Mn, unicode.Me), isRightToLeft(r):
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
 			marksLeft = 0
 			continue
 		case r == ' ':
@@ -45,9 +45,9 @@ func Clean(s string) string {
 	return b.String()
 }
 
-func rightToLeft(r rune) bool {
-	p, _ := bidi.LookupRune(r)
-	switch p.Class() {
+func isRightToLeft(r rune) bool {
+	properties, _ := bidi.LookupRune(r)
+	switch properties.Class() {
 	case bidi.R, bidi.AL, bidi.AN:
 		return true
 	default:
