@@ -91,25 +91,27 @@ func TestWaitIncludesTheOpen(t *testing.T) {
 	})
 }
 
-// hung is a backend that answers no request.
-type hung struct{ driver.Driver }
+// A hungDriver is a backend that answers no request.
+type hungDriver struct{ driver.Driver }
 
-func (hung) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+func (hungDriver) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
 	<-ctx.Done()
 	return driver.Grant{}, ctx.Err()
 }
 
-func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
+func (hungDriver) Release(ctx context.Context, _ driver.LeaseRef) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// A grant that may still arrive is released, but --wait also bounds that.
+// Pawl releases a grant that may still arrive, but --wait bounds that release, too.
 func TestWaitBoundsTheRelease(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		j := newHungJob(t)
 		j.maxWait = 10 * time.Second
-		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{engine.Full(memlock.New(nil))}, nil) }
+		j.open = func(context.Context) (*pawl.Client, error) {
+			return pawl.New(hungDriver{engine.Full(memlock.New(nil))}, nil)
+		}
 		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
@@ -119,7 +121,7 @@ func TestWaitBoundsTheRelease(t *testing.T) {
 		if !codeIs(err, exitUnavailable) {
 			t.Errorf("it ends with %v", err)
 		}
-		time.Sleep(time.Hour) // what is left behind ends with its lease
+		time.Sleep(time.Hour) // a release that is still repeated ends with the lease
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A backend's text may have several lines. They stay lines, and cannot move the cursor.
+// A backend's text may have several lines. They stay lines, and move no cursor.
 func TestFindingsKeepTheirLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -29,12 +29,12 @@ func TestJoinedErrorsArePrintedOnOneLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	v := &output{err: &out}
-	v.sayError(joined{"pawl: one\npawl: two\n"})
+	v.sayError(joinedError{"pawl: one\npawl: two\n"})
 	if got := out.String(); got != "pawl: one; two\n" || strings.Contains(got, `\n`) {
 		t.Errorf("it prints %q", got)
 	}
 }
 
-type joined struct{ text string }
+type joinedError struct{ text string }
 
-func (j joined) Error() string { return j.text }
+func (j joinedError) Error() string { return j.text }

@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// refusing is a backend whose password has changed since it was opened.
-type refusing struct{ driver.Driver }
+// A refusingDriver is a backend whose password has changed since it was opened.
+type refusingDriver struct{ driver.Driver }
 
-func (refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+func (refusingDriver) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("wrong password"), Permanent: true}
 }
 
-// When elect ends, it does not print that it tries again.
+// Elect does not print that it tries again, because it ends.
 func TestElectEndsOnAPermanentError(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var messages bytes.Buffer
 		e := &election{job: &job{v: &output{err: &messages}, name: "x"}, terms: make(chan electionTerm)}
 		e.open = func(context.Context) (*pawl.Client, error) {
-			return pawl.New(refusing{engine.Full(memlock.New(nil))}, e.observe((&claimFlags{}).options(e.v, &location{v: e.v})))
+			return pawl.New(refusingDriver{engine.Full(memlock.New(nil))}, e.observe((&claimFlags{}).options(e.v, &location{v: e.v})))
 		}
 		e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil }
 		if err := e.run(); !codeIs(err, exitUnavailable) || messages.Len() > 0 {

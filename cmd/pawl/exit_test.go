@@ -11,18 +11,18 @@ import (
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	manual := document(t, "docs/cli.md")
-	ofRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
-	for _, code := range ofRun {
+	codesOfRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
+	for _, code := range codesOfRun {
 		if !strings.Contains(exitCodes, fmt.Sprintf("\n%5d  ", code)) {
 			t.Errorf("the help of run lacks %d", code)
 		}
 	}
-	for _, code := range append(ofRun, exitOther, exitUnsound) {
+	for _, code := range append(codesOfRun, exitOther, exitUnsound) {
 		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(manual, row+" |") && !strings.Contains(manual, row+",") {
 			t.Errorf("docs/cli.md lacks %d", code)
 		}
 	}
-	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(manual, n) || !strings.Contains(exitCodes, "128 + n") {
-		t.Errorf("signals: %s is missing", n)
+	if row := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(manual, row) || !strings.Contains(exitCodes, "128 + n") {
+		t.Errorf("docs/cli.md lacks the row%s, or the help of run lacks 128 + n", row)
 	}
 }

@@ -16,22 +16,22 @@ import (
 
 func init() { otherCommands["pawl-frail"] = pawlFrail }
 
-// pawlFrail is pawl with the scheme frail: for a SQLite file of which only the first
-// renewal succeeds.
+// pawlFrail is pawl with the URL scheme frail: a SQLite file in which all renewals fail,
+// except the first.
 func pawlFrail() {
 	driver.Register("frail", func(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		d, err := driver.Open(ctx, fileURL(u.Path))
-		return &frail{Driver: d}, err
+		return &frailDriver{Driver: d}, err
 	})
 	os.Exit(pawlMain())
 }
 
-type frail struct {
+type frailDriver struct {
 	driver.Driver
 	renewals atomic.Int32
 }
 
-func (f *frail) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+func (f *frailDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	if f.renewals.Add(1) > 1 {
 		return nil, errors.New("the backend fails")
 	}
@@ -39,7 +39,7 @@ func (f *frail) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, e
 }
 
 // Inspect shows no holder, like an outdated answer.
-func (f *frail) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (f *frailDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	e, err := f.Driver.Inspect(ctx, name)
 	e.Holders = nil
 	return e, err

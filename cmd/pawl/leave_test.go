@@ -16,37 +16,37 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// gone is a backend whose server is gone after the grant.
-type gone struct{ driver.Driver }
+// A goneDriver is a backend whose server is gone after the grant.
+type goneDriver struct{ driver.Driver }
 
-func (gone) Renew(ctx context.Context, _ []driver.LeaseRef) ([]error, error) {
+func (goneDriver) Renew(ctx context.Context, _ []driver.LeaseRef) ([]error, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (gone) Release(ctx context.Context, _ driver.LeaseRef) error {
+func (goneDriver) Release(ctx context.Context, _ driver.LeaseRef) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 // After SIGTERM pawl ends within three seconds of the end of its command, whatever the
 // server does. A second signal ends it at once.
-func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
+func TestPawlEndsSoonWhenTheServerIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		backend  driver.Driver
 		signaled bool            // a signal has ended the command
-		signals  []time.Duration // after its end
+		signals  []time.Duration // after the end of the command
 		within   time.Duration
 		warns    bool
 	}{
-		"Asked":        {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, within: signalTimeout, warns: true},
-		"SecondSignal": {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
-		"SentTwice":    {backend: gone{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{sameSignalWindow / 2}, within: signalTimeout, warns: true},
-		"Late":         {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + signalTimeout, warns: true},
-		"BothLate":     {backend: gone{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
-		"NoSignal":     {backend: gone{engine.Full(memlock.New(nil))}, within: 5*time.Second + releaseTimeout, warns: true},
-		"WellAndAsked": {backend: memlock.New(nil), signaled: true},
-		"Well":         {backend: memlock.New(nil)},
+		"Signal":            {backend: goneDriver{engine.Full(memlock.New(nil))}, signaled: true, within: signalTimeout, warns: true},
+		"SecondSignal":      {backend: goneDriver{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{time.Second}, within: time.Second, warns: true},
+		"SignalSentTwice":   {backend: goneDriver{engine.Full(memlock.New(nil))}, signaled: true, signals: []time.Duration{sameSignalWindow / 2}, within: signalTimeout, warns: true},
+		"LateSignal":        {backend: goneDriver{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second}, within: time.Second + signalTimeout, warns: true},
+		"TwoLateSignals":    {backend: goneDriver{engine.Full(memlock.New(nil))}, signals: []time.Duration{time.Second, 2 * time.Second}, within: 2 * time.Second, warns: true},
+		"NoSignal":          {backend: goneDriver{engine.Full(memlock.New(nil))}, within: 5*time.Second + releaseTimeout, warns: true},
+		"AnswerAfterSignal": {backend: memlock.New(nil), signaled: true},
+		"Answer":            {backend: memlock.New(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestTheEndIsQuickWhenTheServerIsGone(t *testing.T) {
 				if e, err := client.Inspect(t.Context(), "x"); !c.warns && err == nil && len(e.Holders) > 0 {
 					t.Errorf("it is left held: %+v", e)
 				}
-				time.Sleep(time.Hour) // what is left behind ends with its lease
+				time.Sleep(time.Hour) // a release that is still repeated ends with the lease
 			})
 		})
 	}

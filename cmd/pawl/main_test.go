@@ -23,14 +23,14 @@ var noError, nightly = basictest.NoError, basictest.Nightly
 
 func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// hangTime is the time after which a step counts as hung that takes seconds at most. It
-// is long, because the machine may pause.
+// hangTime is the time after which a test reports a hang. A step takes seconds at most,
+// but the machine may pause.
 const hangTime = 3 * time.Minute
 
 // patientOptions are for clients that wait while the machine pauses.
 var patientOptions = &pawl.Options{RequestTimeout: time.Minute}
 
-// shortTimeoutsVariable makes the command give up as early as it does for users.
+// shortTimeoutsVariable makes the command under test give up as early as a user's does.
 const shortTimeoutsVariable = "PAWL_TEST_BRIEF"
 
 // The command under test is this test binary, so the race detector checks it, too.
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f != nil {
 		must(f.Value.Set("8")) // the tests mostly wait; a flag on the command line overrides this
 	}
-	// Under the race detector each process would sleep for a second at its end.
+	// By default, a process with the race detector sleeps for a second at its end.
 	must(os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")))
 	commands := map[string]func(){
 		"pawl": func() {
@@ -50,15 +50,15 @@ func TestMain(m *testing.M) {
 		},
 	}
 	maps.Copy(commands, otherCommands)
-	testscript.Main(signalsByDefault{m}, commands)
+	testscript.Main(testsWithDefaultSignals{m}, commands)
 }
 
-// signalsByDefault gives the children of tests the default action for signals, even if
-// the parent of the tests ignores these, like nohup or a shell's &: children inherit
-// ignored signals, but not caught ones. A process that is a command does not run this.
-type signalsByDefault struct{ testscript.TestingM }
+// testsWithDefaultSignals gives the children of tests the default actions for signals.
+// The parent of the tests, such as nohup or a shell's &, may ignore a signal. Children
+// inherit ignored signals, but not caught ones, so Run catches it. Commands do not call Run.
+type testsWithDefaultSignals struct{ testscript.TestingM }
 
-func (m signalsByDefault) Run() int {
+func (m testsWithDefaultSignals) Run() int {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)

@@ -21,7 +21,7 @@ type host struct {
 	clockError time.Duration // how far the host's clock is ahead
 }
 
-// once is one `pawl once`. If the lock is granted, it holds the lock for that duration.
+// once runs `pawl once`, whose command takes the duration, and reports whether it ran.
 func (h *host) once(t *testing.T, f *onceFlags, duration time.Duration) (ran bool) {
 	f.startTime = time.Now()
 	j := &job{v: &output{out: io.Discard, err: io.Discard}, name: "x"}
@@ -79,14 +79,14 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 		next     func(last time.Time) time.Time
 		shortest time.Duration // from one tick to the next, if it is less than every
 	}{
-		"EachMinute":          {every: time.Minute, next: tickEvery(time.Minute, 0)},
-		"InTheMiddle":         {every: time.Minute, next: tickEvery(time.Minute, 30*time.Second)},
-		"EachHour":            {every: time.Hour, next: tickEvery(time.Hour, 0)},
-		"AtHalfPast":          {every: time.Hour, next: tickEvery(time.Hour, 30*time.Minute)},
-		"AtMidnight":          {every: day, next: tickEvery(day, 0)},
-		"AtNoon":              {every: day, next: tickEvery(day, 12*time.Hour)},
-		"AtTheChangeOfSummer": {every: day, next: tickAtNight(2, 30), shortest: day - time.Hour},
-		"AfterTheChange":      {every: day, next: tickAtNight(3, 0), shortest: day - time.Hour},
+		"EachMinute":        {every: time.Minute, next: tickEvery(time.Minute, 0)},
+		"InTheMiddle":       {every: time.Minute, next: tickEvery(time.Minute, 30*time.Second)},
+		"EachHour":          {every: time.Hour, next: tickEvery(time.Hour, 0)},
+		"AtHalfPast":        {every: time.Hour, next: tickEvery(time.Hour, 30*time.Minute)},
+		"AtMidnight":        {every: day, next: tickEvery(day, 0)},
+		"AtNoon":            {every: day, next: tickEvery(day, 12*time.Hour)},
+		"AtAClockChange":    {every: day, next: tickAtNight(2, 30), shortest: day - time.Hour},
+		"AfterAClockChange": {every: day, next: tickAtNight(3, 0), shortest: day - time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestOnceEveryRunsEachTickOnce(t *testing.T) {
 					}
 					all.Wait()
 					if n := ran.Load(); n != 1 {
-						t.Fatalf("at the tick of %v it ran %d times", tick, n)
+						t.Fatalf("at the tick of %v it ran %d times, want once", tick, n)
 					}
 				}
 			})
@@ -143,7 +143,7 @@ func TestOnceEveryUsesTheServersClock(t *testing.T) {
 }
 
 // A run that takes longer than the period delays the next ticks, and skips none. Hosts
-// that waited for it do not run its tick again.
+// that waited for the run do not run its tick again.
 func TestOnceEverySkipsNoTickDuringALongRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		hosts := newHosts(t, 0, 0)
@@ -199,7 +199,7 @@ func TestOnceRefusesAKeyOfAnotherForm(t *testing.T) {
 	}
 }
 
-// In a crontab, % ends the line.
+// In a crontab, a % that is not escaped ends the line.
 func TestNoExampleBreaksInACrontab(t *testing.T) {
 	for line := range strings.Lines(newOnce(&output{}, &location{}).Example) {
 		if comment := strings.HasPrefix(strings.TrimSpace(line), "#"); !comment && strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {

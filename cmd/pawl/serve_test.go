@@ -72,15 +72,15 @@ func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-func get(t *testing.T, to string) *http.Request {
+func newGet(t *testing.T, to string) *http.Request {
 	t.Helper()
 	return mustGet(http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil))(t)
 }
 
-func TestServeShowsAndBreaks(t *testing.T) {
+func TestServeShowsAndBreaksALease(t *testing.T) {
 	page, client, log := servePage(t, serveCommand{allowBreak: true})
 	lease := mustGet(client.Mutex("nightly").Lock(t.Context()))(t)
-	if code, body := fetch(t, http.DefaultClient, get(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
+	if code, body := fetch(t, http.DefaultClient, newGet(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
 		t.Errorf("%d\n%s", code, body)
 	}
 	form := url.Values{"name": {"nightly"}, "fence": {fmt.Sprint(lease.Fence())}, "typed": {"nightly"}}
@@ -95,7 +95,7 @@ func TestServeShowsAndBreaks(t *testing.T) {
 			t.Errorf("there is no %s in %s", want, log)
 		}
 	}
-	r := get(t, page)
+	r := newGet(t, page)
 	r.Host = "evil.example"
 	if code, _ := fetch(t, http.DefaultClient, r); code != http.StatusMisdirectedRequest {
 		t.Errorf("for another host it answers %d", code)
@@ -106,7 +106,7 @@ func TestServeShowsAndBreaks(t *testing.T) {
 // returns no error.
 func TestServeEndsWithAStreamOpen(t *testing.T) {
 	page, _, _ := servePage(t, serveCommand{})
-	answer := mustGet(http.DefaultClient.Do(get(t, page+"events?view=list")))(t)
+	answer := mustGet(http.DefaultClient.Do(newGet(t, page+"events?view=list")))(t)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	if _, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
 		t.Error(err)
@@ -121,7 +121,7 @@ func TestServeForOthersAsksForTheToken(t *testing.T) {
 		t.Errorf("the page is %s, and the log has %s", page, log)
 	}
 	_, port, _ := net.SplitHostPort(strings.Trim(strings.TrimPrefix(page, "http://"), "/"))
-	r := get(t, "http://127.0.0.1:"+port+"/")
+	r := newGet(t, "http://127.0.0.1:"+port+"/")
 	r.Host = "locks.example"
 	if code, _ := fetch(t, http.DefaultClient, r); code != http.StatusUnauthorized {
 		t.Errorf("without the token it answers %d", code)
@@ -142,7 +142,7 @@ func visit(t *testing.T, page string, ca *certtest.Authority, operator *certtest
 	}
 	transport := &http.Transport{TLSClientConfig: config}
 	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(get(t, page))
+	answer, err := (&http.Client{Transport: transport}).Do(newGet(t, page))
 	if err != nil {
 		return 0, err
 	}
@@ -189,29 +189,29 @@ func TestServeRefusesAnInvalidCA(t *testing.T) {
 	}
 }
 
-// A panicking driver panics in Inspect.
-type panicking struct{ driver.Driver }
+// A panicDriver panics in Inspect.
+type panicDriver struct{ driver.Driver }
 
-func (panicking) Inspect(context.Context, string) (driver.Entry, error) { panic("a fault of ours") }
+func (panicDriver) Inspect(context.Context, string) (driver.Entry, error) { panic("a fault of ours") }
 
-// The panic ends the answer, serve logs it, and goes on.
+// A panic ends only its answer. Serve logs it, and goes on.
 func TestServeLogsAPanic(t *testing.T) {
-	client := mustGet(pawl.New(panicking{engine.Full(memlock.New(nil))}, nil))(t)
+	client := mustGet(pawl.New(panicDriver{engine.Full(memlock.New(nil))}, nil))(t)
 	page, log := servePageOf(t, serveCommand{}, client)
-	answer, err := http.DefaultClient.Do(get(t, page+"health"))
+	answer, err := http.DefaultClient.Do(newGet(t, page+"health"))
 	if err == nil {
 		_, err = io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 	}
 	if err == nil {
-		t.Error("it was answered")
+		t.Error("the request that panics was answered")
 	}
 	for _, want := range []string{"level=ERROR", `msg="pawl: panic"`, "path=/health", `panic="a fault of ours"`, "serve_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("there is no %s in %s", want, log)
 		}
 	}
-	if code, _ := fetch(t, http.DefaultClient, get(t, page+"healthz")); code != http.StatusOK {
+	if code, _ := fetch(t, http.DefaultClient, newGet(t, page+"healthz")); code != http.StatusOK {
 		t.Errorf("after the panic, it answers %d", code)
 	}
 }

@@ -57,19 +57,19 @@ func fullPipe(t *testing.T) *os.File {
 func wantFull(t *testing.T, fd int) {
 	t.Helper()
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 0); n != 0 || err != nil {
-		t.Fatalf("it takes more: %d, %v", n, err)
+		t.Fatalf("a write would not block: poll returns %d, %v", n, err)
 	}
 }
 
-// endsOnTERM is a command that ends with code 0 after SIGTERM. It hides its messages, in
-// which the shell says that a signal has ended the sleep.
+// endsOnTERM is a command that ends with code 0 after SIGTERM. It hides the message that
+// a signal has ended the sleep.
 const endsOnTERM = `exec 2>/dev/null; trap "echo ended > ended; exit 0" TERM; echo ready > ready; sleep 1000 & wait`
 
 // Pawl stops its command, passes signals on and ends, although no process reads its
 // messages.
 func TestUnreadMessagesBlockNothing(t *testing.T) {
 	t.Parallel()
-	breaks := func(delay string) func(*lab, *process) {
+	breakLease := func(delay string) func(*lab, *process) {
 		return func(b *lab, p *process) {
 			p.await("ready")
 			if r, code := b.run("break", "--yes", "--delay", delay, "x"); code != 0 {
@@ -85,12 +85,12 @@ func TestUnreadMessagesBlockNothing(t *testing.T) {
 		b.awaitWaiters("x", 1)
 		b.signal(p, syscall.SIGTERM)
 	}
-	afterAWait := func(b *lab, p *process) {
+	endAfterWaiting := func(b *lab, p *process) {
 		b.awaitWaiters("x", 1)
 		b.write("go", "")
 		requestEnd(b, p)
 	}
-	const onlyOnce = "test -e ended || { " + endsOnTERM + "; }" // the second term ends at once
+	const firstTermEndsOnTERM = "test -e ended || { " + endsOnTERM + "; }" // the second term ends at once
 	for name, c := range map[string]struct {
 		args        string // of pawl, up to the command
 		line        string // of the command; default endsOnTERM
@@ -99,17 +99,17 @@ func TestUnreadMessagesBlockNothing(t *testing.T) {
 		code        int
 		endsCommand bool // the command received SIGTERM
 	}{
-		"Lost":            {args: "pawl run x", do: breaks("1000"), code: exitLost, endsCommand: true},
-		"OnceLost":        {args: "pawl once x k1", do: breaks("1000"), code: exitLost, endsCommand: true},
-		"LeadLost":        {args: "pawl elect x", line: onlyOnce, do: breaks("1"), endsCommand: true},
+		"Lost":            {args: "pawl run x", do: breakLease("1000"), code: exitLost, endsCommand: true},
+		"OnceLost":        {args: "pawl once x k1", do: breakLease("1000"), code: exitLost, endsCommand: true},
+		"LeadLost":        {args: "pawl elect x", line: firstTermEndsOnTERM, do: breakLease("1"), endsCommand: true},
 		"MaxHold":         {args: "pawl run --max-hold 1 x", code: exitTooLong, endsCommand: true},
 		"OnceMaxHold":     {args: "pawl once --max-hold 1 x k1", code: exitTooLong, endsCommand: true},
 		"Health":          {args: "pawl run --ttl 6 --health false x", code: exitLost, endsCommand: true},
 		"OnceHealth":      {args: "pawl once --ttl 6 --health false x k1", code: exitLost, endsCommand: true},
-		"ElectHealth":     {args: "pawl elect --ttl 6 --health false x", line: onlyOnce, endsCommand: true},
-		"Waiting":         {args: "pawl run -v x", held: true, do: afterAWait, endsCommand: true},
-		"OnceWaiting":     {args: "pawl once -v x k1", held: true, do: afterAWait, endsCommand: true},
-		"ElectWaiting":    {args: "pawl elect -v x", held: true, do: afterAWait, endsCommand: true},
+		"ElectHealth":     {args: "pawl elect --ttl 6 --health false x", line: firstTermEndsOnTERM, endsCommand: true},
+		"Waiting":         {args: "pawl run -v x", held: true, do: endAfterWaiting, endsCommand: true},
+		"OnceWaiting":     {args: "pawl once -v x k1", held: true, do: endAfterWaiting, endsCommand: true},
+		"ElectWaiting":    {args: "pawl elect -v x", held: true, do: endAfterWaiting, endsCommand: true},
 		"WarningOfMemory": {args: "pawl --url mem: run x", do: requestEnd, endsCommand: true},
 		"DefaultFile":     {args: "env -u PAWL_URL pawl run x", do: requestEnd, endsCommand: true},
 		"Deadlock":        {args: "pawl run x", line: "exec pawl run x true", do: endWhileWaiting, code: 128 + 15},

@@ -19,20 +19,20 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A stalled writer writes nothing until resume is closed.
-type stalled struct {
+// A stalledWriter writes nothing until resume is closed.
+type stalledWriter struct {
 	bytes.Buffer
 	resume chan struct{}
 }
 
-func (s *stalled) Write(p []byte) (int, error) {
+func (s *stalledWriter) Write(p []byte) (int, error) {
 	<-s.resume
 	return s.Buffer.Write(p)
 }
 
 func TestLinesComeOutInOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &stalled{resume: make(chan struct{})}
+		s := &stalledWriter{resume: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
 		v := &output{err: w}
@@ -45,14 +45,14 @@ func TestLinesComeOutInOrder(t *testing.T) {
 		close(s.resume)
 		v.flush(endFlushTimeout)
 		if got := s.String(); got != want {
-			t.Errorf("it wrote %q", got)
+			t.Errorf("it wrote %q, want %q", got, want)
 		}
 	})
 }
 
 func TestDroppedLinesAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &stalled{resume: make(chan struct{})}
+		s := &stalledWriter{resume: make(chan struct{})}
 		w := newAsyncWriter(s)
 		t.Cleanup(func() { close(w.wake) })
 		v := &output{err: w}
@@ -72,18 +72,18 @@ func TestDroppedLinesAreCounted(t *testing.T) {
 		v.flush(endFlushTimeout)
 		last := fmt.Sprintf("pawl: line %d\npawl: %s\npawl: later\n", maxAsyncLines-1, notPrinted(7))
 		if got := s.String(); !strings.HasSuffix(got, last) || strings.Count(got, "\n") != maxAsyncLines+3 {
-			t.Errorf("it wrote %d lines, the last %q", strings.Count(got, "\n"), got[max(0, len(got)-len(last)):])
+			t.Errorf("it wrote %d lines, want %d; the last are %q", strings.Count(got, "\n"), maxAsyncLines+3, got[max(0, len(got)-len(last)):])
 		}
 	})
 }
 
-// failing is a backend that is down for a while.
-type failing struct {
+// A failingDriver is a backend that fails while down is set.
+type failingDriver struct {
 	driver.Driver
 	down atomic.Bool
 }
 
-func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (f *failingDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if f.down.Load() {
 		return driver.Grant{}, &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused")}
 	}
@@ -95,11 +95,11 @@ func (f *failing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 func TestElectLeadsAlthoughItsMessagesAreNotRead(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
-			s := &stalled{resume: make(chan struct{})}
+			s := &stalledWriter{resume: make(chan struct{})}
 			w := newAsyncWriter(s)
 			defer close(w.wake)
 			defer close(s.resume)
-			backend := &failing{Driver: engine.Full(memlock.New(nil))}
+			backend := &failingDriver{Driver: engine.Full(memlock.New(nil))}
 			backend.down.Store(true)
 			f := claimFlags{verbose: verbose}
 			e := &election{job: &job{v: &output{out: io.Discard, err: w}, name: "x"}, terms: make(chan electionTerm)}

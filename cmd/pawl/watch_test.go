@@ -46,13 +46,13 @@ func TestWatchJSONPrintsEachState(t *testing.T) {
 	}
 }
 
-// unreadable is a backend whose entries cannot be read for a while.
-type unreadable struct {
+// An unreadableDriver is a backend whose entries cannot be read while down is set.
+type unreadableDriver struct {
 	driver.Driver
 	down atomic.Bool
 }
 
-func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (u *unreadableDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if u.down.Load() {
 		return driver.Entry{}, &driver.Error{Backend: "redis host:6379", Op: "read", Err: errors.New("connection refused")}
 	}
@@ -61,7 +61,7 @@ func (u *unreadable) Inspect(ctx context.Context, name string) (driver.Entry, er
 
 func TestWatchSaysWhenTheDatabaseAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		backend := &unreadable{Driver: engine.Full(memlock.New(nil))}
+		backend := &unreadableDriver{Driver: engine.Full(memlock.New(nil))}
 		c := mustGet(pawl.New(backend, nil))(t)
 		defer c.Close()
 		ctx, cancel := context.WithCancel(t.Context())
