@@ -43,9 +43,9 @@ func TestCompletionOffersPlainNamesOnly(t *testing.T) {
 	}
 }
 
-// Real shells run the scripts of pawl completion. cobra's script for bash
-// escapes a single candidate, but inserts the common beginning of several unescaped. The
-// next TAB evaluates the line.
+// Real shells run the scripts of pawl completion. The script of cobra for bash escapes a
+// single candidate, but inserts the common beginning of several unescaped. The next TAB
+// evaluates the line.
 func TestCompletionRunsNothing(t *testing.T) {
 	shells := map[string]struct{ start, setUp []string }{
 		"bash": {[]string{"bash", "--norc", "-i"}, []string{". /usr/share/bash-completion/bash_completion", ". <(pawl completion bash)"}},
@@ -65,32 +65,32 @@ func TestCompletionRunsNothing(t *testing.T) {
 			for _, payload := range payloads {
 				mustGet(b.c.Semaphore("fences", len(payloads), pawl.WithLabel("a", payload)).Acquire(t.Context(), 1))(t)
 			}
-			s := b.shellOf(shell.start...)
+			s := b.startShell(shell.start...)
 			for _, line := range shell.setUp {
-				s.finish(line)
+				s.runLine(line)
 			}
-			s.finish("pawl show --json sa\t1 >out")
+			s.runLine("pawl show --json sa\t1 >out")
 			if got := b.read("out"); !strings.Contains(got, `"safe-1"`) {
 				t.Errorf("the completed command printed %q", got)
 			}
 			for i := range payloads {
-				s.finish("pawl show " + fmt.Sprint("pair", i) + "\t\t")
-				s.finish("pawl show " + fmt.Sprint("one", i) + "\t\t")
+				s.runLine("pawl show " + fmt.Sprint("pair", i) + "\t\t")
+				s.runLine("pawl show " + fmt.Sprint("one", i) + "\t\t")
 			}
-			s.finish("pawl break fences --fence \t0\t")
+			s.runLine("pawl break fences --fence \t0\t")
 			if _, err := os.Stat(b.file("canary")); err == nil {
-				t.Errorf("it ran a name; the terminal shows\n%s", s.text())
+				t.Errorf("the shell ran a part of a name; the terminal shows\n%s", s.text())
 			}
 		})
 	}
 }
 
-// finish types a line, and waits until the shell has run it.
-func (s *shell) finish(line string) {
+// runLine types a line, and waits until the shell has run it.
+func (s *shell) runLine(line string) {
 	s.b.t.Helper()
 	s.line(line)
-	s.finished++
-	done := fmt.Sprint("done", s.finished)
+	s.linesRun++
+	done := fmt.Sprint("done", s.linesRun)
 	s.line("echo done >" + done)
 	if err := poll(func() bool { return s.b.read(done) != "" }); err != nil {
 		s.b.t.Fatalf("%q: %v; the terminal shows\n%s", line, err, s.text())

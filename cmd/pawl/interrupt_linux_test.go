@@ -13,18 +13,18 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// One signal ends a command that only reads the database, although no process reads its
-// output, and pawl dies of that signal. The smallest pipe cannot hold the output.
+// One signal ends a command that only reads the database, even if no process reads its
+// output: a pipe of the smallest size is full. Pawl dies of that signal.
 func TestOneSignalEndsACommandThatOnlyReads(t *testing.T) {
-	all := newLab(t)
+	shared := newLab(t)
 	for range 150 {
-		mustGet(all.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()))(t)
+		mustGet(shared.c.RWMutex("x", pawl.WithTTL(time.Hour)).RLock(t.Context()))(t)
 	}
 	for _, args := range []string{"ls", "ls --json", "show x", "show --json x", "watch x", "watch --json x"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(args+" "+sig.String(), func(t *testing.T) {
 				t.Parallel()
-				b := *all
+				b := *shared
 				b.t = t
 				r, w, err := os.Pipe()
 				noError(t, err)
@@ -43,10 +43,10 @@ func TestOneSignalEndsACommandThatOnlyReads(t *testing.T) {
 	}
 }
 
-// Ctrl-C also ends a script that runs watch; it does not go on with its next line.
+// Ctrl-C also ends a script that runs watch. The script does not run its next line.
 func TestTerminalCtrlCEndsAScriptThatWatches(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skipf("only bash checks what pawl dies of: %v", err)
+		t.Skipf("only bash checks which signal pawl dies of: %v", err)
 	}
 	b := newLab(t)
 	b.write("script", "pawl watch x\necho went on\n")

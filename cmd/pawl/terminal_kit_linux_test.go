@@ -27,7 +27,7 @@ type emulator struct {
 
 // A page is one of the two screens of a terminal.
 type page struct {
-	cells [][]string // by rows; "" behind a wide character
+	cells [][]string // by rows; a wide character has an empty cell behind it
 	x, y  int
 }
 
@@ -96,7 +96,7 @@ func (e *emulator) Write(sent []byte) (int, error) {
 	defer e.mu.Unlock()
 	e.pending = append(e.pending, sent...)
 	for len(e.pending) > 0 {
-		n := e.take(e.pending)
+		n := e.handleFirst(e.pending)
 		if n == 0 {
 			break
 		}
@@ -105,15 +105,15 @@ func (e *emulator) Write(sent []byte) (int, error) {
 	return len(sent), nil
 }
 
-// take handles the first character or sequence, and returns its length: 0 if it is not
-// complete.
-func (e *emulator) take(sent []byte) int {
+// handleFirst handles the first character or sequence, and returns its length, or 0 if it
+// is not complete.
+func (e *emulator) handleFirst(sent []byte) int {
 	p := e.page()
 	switch c := sent[0]; {
 	case c == '\r':
 		p.x = 0
 	case c == '\n':
-		e.down(p)
+		e.moveDown(p)
 	case c == '\b':
 		p.x = max(0, p.x-1)
 	case c == '\t' && p == e.main:
@@ -127,20 +127,20 @@ func (e *emulator) take(sent []byte) int {
 			return 0
 		}
 		r, n := utf8.DecodeRune(sent)
-		e.put(p, r)
+		e.putRune(p, r)
 		return n
 	}
 	return 1
 }
 
-func (e *emulator) down(p *page) {
+func (e *emulator) moveDown(p *page) {
 	if p.y++; p.y == e.height {
 		p.y--
 		p.cells = append(p.cells[1:], e.blank().cells[0])
 	}
 }
 
-func (e *emulator) put(p *page, r rune) {
+func (e *emulator) putRune(p *page, r rune) {
 	if unicode.In(r, unicode.Mn, unicode.Me) || r > 0x1160 && r <= 0x11ff { // it combines with the character before
 		x := max(0, p.x-1)
 		if x > 0 && p.cells[p.y][x] == "" {
@@ -154,7 +154,7 @@ func (e *emulator) put(p *page, r rune) {
 			p.x = e.width - 1
 		} else {
 			p.x = 0
-			e.down(p)
+			e.moveDown(p)
 		}
 	}
 	p.cells[p.y][p.x] = string(r)
@@ -165,38 +165,38 @@ func (e *emulator) put(p *page, r rune) {
 	}
 }
 
-// The beginnings of sequences: a control with its parameters and its last character, a
-// string up to BEL or ESC \, a character set, a mode of the keypad, the end of a link.
+// Sequences: a control with its parameters and its last character; the beginning of one;
+// a character set, a mode of the keypad, or the end of a link.
 var (
-	control    = regexp.MustCompile(`^\x1b\[([0-?]*)([ -/]*[@-~])`)
-	unfinished = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*|[\]P][^\x1b\a]*\x1b?|[()]?)$`)
-	ignored    = regexp.MustCompile(`^\x1b([()][B0]|[=>]|\]8;;\x1b\\)`)
+	controlSequence    = regexp.MustCompile(`^\x1b\[([0-?]*)([ -/]*[@-~])`)
+	unfinishedSequence = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*|[\]P][^\x1b\a]*\x1b?|[()]?)$`)
+	ignoredSequence    = regexp.MustCompile(`^\x1b([()][B0]|[=>]|\]8;;\x1b\\)`)
 )
 
 // escape handles an escape sequence.
 func (e *emulator) escape(sent []byte) int {
-	if unfinished.Match(sent) {
+	if unfinishedSequence.Match(sent) {
 		return 0
 	}
-	if m := control.FindSubmatch(sent); m != nil {
-		e.control(string(m[1]), string(m[2]))
+	if m := controlSequence.FindSubmatch(sent); m != nil {
+		e.handleControl(string(m[1]), string(m[2]))
 		return len(m[0])
 	}
-	if m := ignored.Find(sent); m != nil {
+	if m := ignoredSequence.Find(sent); m != nil {
 		return len(m)
 	}
 	e.unexpected = append(e.unexpected, fmt.Sprintf("%q", sent[:2]))
 	return 1
 }
 
-func (e *emulator) control(parameters, final string) {
+func (e *emulator) handleControl(parameters, final string) {
 	p := e.page()
 	switch {
 	case final == "m":
 		e.modes["style"] = parameters != "" && parameters != "0"
 	case final == "H":
 		y, x, _ := strings.Cut(parameters, ";")
-		p.y, p.x = min(place(y), e.height)-1, min(place(x), e.width)-1
+		p.y, p.x = min(oneOrMore(y), e.height)-1, min(oneOrMore(x), e.width)-1
 	case final == "J":
 		p.cells = e.blank().cells
 	case final == "K" && parameters == "":
@@ -204,14 +204,14 @@ func (e *emulator) control(parameters, final string) {
 			p.cells[p.y][x] = " "
 		}
 	case final == "h" || final == "l":
-		e.mode(parameters, final == "h")
+		e.setMode(parameters, final == "h")
 	case final == "t" && (parameters == "22;2" || parameters == "23;2"): // the title is kept, and restored
 	default:
 		e.unexpected = append(e.unexpected, "CSI "+parameters+final)
 	}
 }
 
-func (e *emulator) mode(which string, on bool) {
+func (e *emulator) setMode(which string, on bool) {
 	switch which {
 	case "?1049":
 		if on {
@@ -220,7 +220,7 @@ func (e *emulator) mode(which string, on bool) {
 	case "?1", "?2004": // other keys, and marks of pasted text
 	case "?25", "?7": // the cursor, and lines that wrap: on in a shell
 		on = !on
-	case "?2026": // a frame
+	case "?2026": // the beginning or the end of a frame
 		return
 	case "?1000", "?1002", "?1003", "?1006", "?1004", "?1016": // the mouse and the focus
 		if !on {
@@ -233,7 +233,7 @@ func (e *emulator) mode(which string, on bool) {
 	e.modes[which] = on
 }
 
-func place(s string) int {
+func oneOrMore(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 1

@@ -20,23 +20,23 @@ type shell struct {
 	master *os.File
 	readMu sync.Mutex // held during each read of the terminal's output; a test that holds it makes the terminal hang
 	mu     sync.Mutex
-	screen *emulator // has the text that a person sees
-	shown  bytes.Buffer
-	seen   int // how much of shown the test has read
+	screen *emulator    // has the text that a person sees
+	shown  bytes.Buffer // the whole output
+	seen   int          // the number of bytes of shown that await has consumed
 	pid    int
 
-	finished int // how many lines finish has typed
+	linesRun int // the number of lines that runLine has typed
 }
 
 func (b *lab) shell() *shell {
 	b.t.Helper()
-	s := b.shellOf("sh", "-i")
+	s := b.startShell("sh", "-i")
 	s.await(`\$ $`)
 	return s
 }
 
-// shellOf starts a shell by its own command line. Its prompt may be anything.
-func (b *lab) shellOf(command ...string) *shell {
+// startShell starts a shell with this command line, and does not wait for its prompt.
+func (b *lab) startShell(command ...string) *shell {
 	b.t.Helper()
 	master, slave := openPTY(b.t)
 	s := &shell{b: b, master: master, screen: newEmulator(80, 24)}
@@ -99,7 +99,7 @@ func (s *shell) key(text string) {
 
 func (s *shell) line(text string) { s.b.t.Helper(); s.key(text + "\n") }
 
-// await waits until the terminal shows the pattern, after the last match, and returns it.
+// await waits for the pattern in the output after the last match, and returns the match.
 func (s *shell) await(pattern string) string {
 	s.b.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -122,8 +122,8 @@ func (s *shell) await(pattern string) string {
 	return found
 }
 
-// foreground waits until the group in the foreground satisfies f.
-func (s *shell) foreground(what string, f func(group int) bool) {
+// awaitForeground waits until the group in the foreground satisfies f.
+func (s *shell) awaitForeground(what string, f func(group int) bool) {
 	s.b.t.Helper()
 	group := 0
 	if err := poll(func() bool {
@@ -136,7 +136,7 @@ func (s *shell) foreground(what string, f func(group int) bool) {
 	}); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.b.t.Fatalf("%s: %v; it is %d; the terminal shows\n%s", what, err, group, s.shown.String())
+		s.b.t.Fatalf("%s: %v; the foreground is the group %d; the terminal shows\n%s", what, err, group, s.shown.String())
 	}
 }
 
@@ -151,12 +151,12 @@ func state(pid int) string {
 
 // The command reads from the terminal. Ctrl-Z brings back the shell's prompt, fg
 // continues the command, and Ctrl-C ends it.
-func TestTerminal(t *testing.T) {
+func TestTerminalKeysReachTheCommand(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; exec cat'`)
 	group := b.group()
-	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground", func(g int) bool { return g == group })
 	s.line("one")
 	s.await("one\r\none\r\n")
 
@@ -164,7 +164,7 @@ func TestTerminal(t *testing.T) {
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
 	s.await(`\$ $`)
-	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	s.awaitForeground("the shell has its terminal back", func(g int) bool { return g == s.pid })
 	if state(group) != "T" || state(holder) != "T" {
 		t.Errorf("Ctrl-Z: the command is %s, pawl is %s", state(group), state(holder))
 	}
@@ -172,13 +172,13 @@ func TestTerminal(t *testing.T) {
 	s.await("\nbetween\r\n")
 
 	s.line("fg")
-	s.foreground("the command is in the foreground again", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground again", func(g int) bool { return g == group })
 	s.line("two")
 	s.await("two\r\ntwo\r\n")
 
 	s.key("\x03")
 	s.await(`\$ $`)
-	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	s.awaitForeground("the shell has its terminal back", func(g int) bool { return g == s.pid })
 	s.line(`echo code $?`)
 	s.await("\ncode 130\r\n")
 	if n := len(b.entry("x").Holders); n != 0 {
@@ -188,7 +188,7 @@ func TestTerminal(t *testing.T) {
 
 // A pawl that Ctrl-Z has stopped does not renew. After fg it checks the lease before the
 // command goes on.
-func TestTerminalLostWhileStopped(t *testing.T) {
+func TestTerminalFgChecksTheLease(t *testing.T) {
 	nightly(t, "a machine that stands still for a second loses the lock")
 	b := newLab(t)
 	noError(t, unix.Mkfifo(b.file("work"), 0o600))
@@ -196,11 +196,10 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { _ = work.Close() })
 	s := b.shell()
-	// It starts no processes of its own: a shell that is waiting for a vfork cannot be
-	// stopped.
+	// The command starts no processes: a shell that waits for a vfork cannot be stopped.
 	s.line(`pawl run --ttl 1 --grace 0 x -- sh -c 'trap "" TERM; echo $$ > group; while read l; do echo $l >> done; done < work'`)
 	group := b.group()
-	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground", func(g int) bool { return g == group })
 	mustGet(work.WriteString("early\n"))(t)
 	b.awaitFile("done")
 	s.key("\x1a")
@@ -214,7 +213,7 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	s.await("\ncode 76\r\n")
 	b.wantGone(group)
 	if got := b.read("done"); got != "early" {
-		t.Errorf("it worked without the lock: it did %q", got)
+		t.Errorf("the command worked without the lock: it did %q, want early only", got)
 	}
 }
 
@@ -226,9 +225,9 @@ func TestTerminalInTheBackground(t *testing.T) {
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line' &`)
 	group := b.group()
 	eventually(t, "it stops without the terminal", func() bool { return state(group) == "T" && state(b.awaitHeld("x").Owner.PID) == "T" })
-	s.foreground("the shell keeps its terminal", func(g int) bool { return g == s.pid })
+	s.awaitForeground("the shell keeps its terminal", func(g int) bool { return g == s.pid })
 	s.line("fg")
-	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground", func(g int) bool { return g == group })
 	s.line("this")
 	s.await("\ngot this\r\n")
 	s.await(`\$ $`)
@@ -243,7 +242,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line; exec sleep 1000' | cat`)
 	group := b.group()
-	s.foreground("the command gets the foreground when it reads", func(g int) bool { return g == group })
+	s.awaitForeground("the command gets the foreground when it reads", func(g int) bool { return g == group })
 	s.line("this")
 	s.await("\ngot this\r\n")
 	// Press Ctrl-C only now: between two commands, a shell may ignore it.
@@ -258,7 +257,7 @@ func TestTerminalInAPipe(t *testing.T) {
 	noError(t, os.Remove(b.file("group")))
 	s.line(`pawl run x -- sh -c 'echo $$ > group; exec sleep 1000' | cat`)
 	group = b.group()
-	s.foreground("the pipe is in the foreground", func(g int) bool { return g != s.pid && g != group })
+	s.awaitForeground("the pipe is in the foreground", func(g int) bool { return g != s.pid && g != group })
 	s.key("\x1a") // reaches pawl, and the command through it
 	s.await(`(?i)stopped`)
 	if state(group) != "T" {
@@ -275,7 +274,7 @@ func TestTerminalInAPipe(t *testing.T) {
 func TestTerminalCtrlCEndsAScript(t *testing.T) {
 	for _, interpreter := range []string{"sh", "bash"} {
 		if _, err := exec.LookPath(interpreter); err != nil {
-			continue // only sh is always there; bash checks what pawl dies of
+			continue // bash may be missing; unlike sh, it goes on unless the signal kills pawl
 		}
 		t.Run(interpreter, func(t *testing.T) {
 			b := newLab(t)
@@ -283,7 +282,7 @@ func TestTerminalCtrlCEndsAScript(t *testing.T) {
 			s := b.shell()
 			s.line(interpreter + " script")
 			group := b.group()
-			s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+			s.awaitForeground("the command is in the foreground", func(g int) bool { return g == group })
 			s.line("cat has started")
 			s.await("started\r\ncat has started\r\n")
 			s.key("\x03")
@@ -309,18 +308,18 @@ func TestTerminalModesAreRestored(t *testing.T) {
 	s.await(` echo `)
 }
 
-// A script that runs pawl is stopped with it. Otherwise the shell would wait for ever.
-func TestTerminalOfAScript(t *testing.T) {
+// Ctrl-Z stops pawl and the script that runs it. Otherwise the shell would wait for ever.
+func TestTerminalCtrlZStopsAScript(t *testing.T) {
 	b := newLab(t)
 	b.write("script", "pawl run x -- sh -c 'echo $$ > group; exec cat'\necho end of script\n")
 	s := b.shell()
 	s.line("sh script")
 	group := b.group()
-	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground", func(g int) bool { return g == group })
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
 	s.line("fg")
-	s.foreground("the command is in the foreground again", func(g int) bool { return g == group })
+	s.awaitForeground("the command is in the foreground again", func(g int) bool { return g == group })
 	s.key("\x04")
 	s.await("\nend of script\r\n")
 }
@@ -350,7 +349,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// The default file excludes no other hosts. Pawl says that once, and only on a terminal.
+// The default file excludes no other hosts. Pawl says so once, and only on a terminal.
 func TestTerminalShowsTheReachOfTheDefaultFile(t *testing.T) {
 	const reach = "pawl: the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL\r\n"
 	s := newLab(t).shell()
@@ -365,7 +364,7 @@ func TestTerminalShowsTheReachOfTheDefaultFile(t *testing.T) {
 }
 
 // All users that can list processes see a password in --url.
-func TestTerminalIsWarnedOfAPasswordInAFlag(t *testing.T) {
+func TestTerminalShowsAWarningOfAPasswordInAFlag(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl --url redis://me:se''cret@127.0.0.1:1 ls; echo code $?")
 	if got := s.await(`(?s)\n.*code 69`); !strings.Contains(got, "pawl: warning: everyone who can list processes on this host sees the password in --url; PAWL_URL hides it") || strings.Contains(got, "secret") {

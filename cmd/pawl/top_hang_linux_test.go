@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// tty opens the terminal's slave. The shell must have written its name to the file tty.
+// tty opens the terminal's slave, whose name the shell must have written to the file tty.
 func (s *shell) tty() *os.File {
 	s.b.t.Helper()
 	tty := mustGet(os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0))(s.b.t)
@@ -30,8 +30,8 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		b.hold("nightly")
 		s := b.shell()
 		s.line("tty > tty; pawl top")
-		s.sees(`(?m)^>nightly `)
-		top := s.child()
+		s.awaitScreen(`(?m)^>nightly `)
+		top := s.foregroundProcess()
 		s.readMu.Lock() // no further read begins, so the terminal hangs
 		locked := true
 		defer func() {
@@ -65,8 +65,8 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 		b.hold("nightly")
 		s := b.shell()
 		s.line("tty > tty; pawl top")
-		s.sees(`(?m)^>nightly `)
-		top := s.child()
+		s.awaitScreen(`(?m)^>nightly `)
+		top := s.foregroundProcess()
 		noError(t, unix.IoctlSetInt(int(s.tty().Fd()), unix.TCXONC, unix.TCOOFF))
 		s.key("?")
 		noError(t, syscall.Kill(top, syscall.SIGTERM))
@@ -79,7 +79,7 @@ func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
 func TestTheTerminalIsRestoredBeforeAPanicIsPrinted(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("echo before; panics-on-the-screen; echo code $?")
-	s.sees(`before\n(?s:.*)panic: on purpose(?s:.*)code 2\n`)
+	s.awaitScreen(`before\n(?s:.*)panic: on purpose(?s:.*)code 2\n`)
 	s.awaitRestored()
 	s.line("stty -a")
 	s.await(` icanon`)
@@ -97,9 +97,9 @@ func panicOnTheScreen() {
 	}
 }
 
-// When the backend hangs, top shows since when, and goes on by itself afterwards. Keys
-// work meanwhile.
-func TestTopAndABackendThatHangs(t *testing.T) {
+// When the backend hangs, top shows since when. Keys still work. When the backend answers
+// again, top goes on by itself.
+func TestTopShowsThatTheBackendHangs(t *testing.T) {
 	nightly(t, "it waits for real time to pass")
 	b := newLab(t)
 	server := redistest.Start(t)
@@ -109,18 +109,18 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 	mustGet(c.Mutex("nightly").Lock(t.Context()))(t)
 	s := b.shell()
 	s.line("PAWL_URL=redis://" + server.Addr + " pawl top; echo code $?")
-	s.sees(`(?m)^>nightly `)
+	s.awaitScreen(`(?m)^>nightly `)
 	server.Pause()
-	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\)\n`)
+	s.awaitScreen(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\)\n`)
 	s.key("/night\r")
-	s.sees(`have night in them`)
-	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the scan has failed
+	s.awaitScreen(`have night in them`)
+	s.awaitScreen(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the scan has failed
 	server.Resume()
 	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.text(), "has not answered") })
-	s.sees(`(?m)^>nightly `)
+	s.awaitScreen(`(?m)^>nightly `)
 	server.Pause()
 	s.key("q")
-	s.sees(`code 0\n`)
+	s.awaitScreen(`code 0\n`)
 	s.awaitRestored()
 }
 
@@ -130,16 +130,16 @@ func TestTopWaitsForTheFirstLock(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line("unset PAWL_URL; export XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
-	s.sees(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
+	s.awaitScreen(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
 	c := mustGet(pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil))(t)
 	t.Cleanup(func() { _ = closeSoon(c) })
 	mustGet(c.Mutex("first").Lock(t.Context()))(t)
-	s.sees(`(?m)^>first `)
+	s.awaitScreen(`(?m)^>first `)
 	s.key("b")
-	s.sees(`pawl top breaks leases only with --allow-break`)
+	s.awaitScreen(`pawl top breaks leases only with --allow-break`)
 	s.key("q")
-	s.sees(`code 0\n`)
+	s.awaitScreen(`code 0\n`)
 	s.line(fmt.Sprintf("pawl --url %s top; echo code $?", "sqlite:/no/such/locks.db"))
-	s.sees(`pawl: .*\n(?s:.*)code 69\n`)
+	s.awaitScreen(`pawl: .*\n(?s:.*)code 69\n`)
 	s.awaitRestored()
 }

@@ -23,7 +23,7 @@ func (s *shell) resize(width, height int) {
 	})
 }
 
-// withMaster calls f with the descriptor of the terminal's master, which the test has.
+// withMaster calls f with the descriptor of the terminal's master.
 func (s *shell) withMaster(f func(fd int) error) {
 	s.b.t.Helper()
 	raw, err := s.master.SyscallConn()
@@ -32,8 +32,8 @@ func (s *shell) withMaster(f func(fd int) error) {
 	noError(s.b.t, errors.Join(controlErr, err))
 }
 
-// sees waits until the screen shows all patterns at the same time.
-func (s *shell) sees(patterns ...string) {
+// awaitScreen waits until the screen shows all patterns at the same time.
+func (s *shell) awaitScreen(patterns ...string) {
 	s.b.t.Helper()
 	missing := ""
 	if err := poll(func() bool {
@@ -58,7 +58,7 @@ func (s *shell) awaitRestored() {
 	}
 }
 
-// hold takes names in this process, and returns their leases.
+// hold locks names in this process, and returns their leases.
 func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	b.t.Helper()
 	for _, name := range names {
@@ -68,16 +68,15 @@ func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 	return leases
 }
 
-// top shows a lease, a waiter, a hand-over and the filter, and then restores the
-// terminal.
+// Top shows a lease, a waiter, a hand-over and the filter. Then it restores the terminal.
 func TestTopShowsWhatHappens(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.resize(80, 24)
 	s.line("echo before; pawl top --allow-break; echo code $?")
-	s.sees(`nothing is held or waited for`, `q quit`)
+	s.awaitScreen(`nothing is held or waited for`, `q quit`)
 	lease := b.hold("nightly", "report:1", "evil \u202e\u05d0")[0]
-	s.sees(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 leases, 0 waiting`, `"evil \\u202e\\u05`)
+	s.awaitScreen(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 leases, 0 waiting`, `"evil \\u202e\\u05`)
 
 	waiting, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -89,26 +88,26 @@ func TestTopShowsWhatHappens(t *testing.T) {
 			got <- l
 		}
 	}()
-	s.sees(`(?m)^>nightly .* 1, \d+s$`) // a name with waiters is first
+	s.awaitScreen(`(?m)^>nightly .* 1, \d+s$`) // a name with waiters is first
 	s.key("\r")
-	s.sees(`nightly is held; 1 waiting`, `(?m)^>holds +exclusive .* \d{16} `, `(?m)^ 1 +exclusive .*job=next`)
+	s.awaitScreen(`nightly is held; 1 waiting`, `(?m)^>holds +exclusive .* \d{16} `, `(?m)^ 1 +exclusive .*job=next`)
 	noError(t, lease.Release(t.Context()))
 	next := <-got
-	s.sees(`nightly is held\n`, fmt.Sprintf(`(?m)^>holds .* %d .*job=next`, next.Fence()))
+	s.awaitScreen(`nightly is held\n`, fmt.Sprintf(`(?m)^>holds .* %d .*job=next`, next.Fence()))
 	s.key("\x1b[D") // left: back
-	s.sees(`3 names`)
+	s.awaitScreen(`3 names`)
 
 	s.key("/report\r")
-	s.sees(`1 of 3 have report in them`, `(?m)^>report:1 `)
+	s.awaitScreen(`1 of 3 have report in them`, `(?m)^>report:1 `)
 	s.key("\x1b")
-	s.sees(`(?m)^.nightly `)
+	s.awaitScreen(`(?m)^.nightly `)
 	s.key("s")
-	s.sees(`sorted: by name`)
+	s.awaitScreen(`sorted: by name`)
 	s.key("?")
-	s.sees(`Keys of pawl top`)
+	s.awaitScreen(`Keys of pawl top`)
 	s.key("xq")
 	s.awaitRestored()
-	s.sees(`before\n(?s:.*)code 0\n`)
+	s.awaitScreen(`before\n(?s:.*)code 0\n`)
 }
 
 // The key b asks for the name, and then breaks only the lease that the screen showed.
@@ -118,34 +117,34 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	fence := b.awaitHeld("x").Fence
 	s := b.shell()
 	s.line("pawl top --allow-break --delay 0; echo code $?")
-	s.sees(`(?m)^>x `)
+	s.awaitScreen(`(?m)^>x `)
 	s.key("b")
-	s.sees(`Break x\?`, fmt.Sprint(fence))
+	s.awaitScreen(`Break x\?`, fmt.Sprint(fence))
 	s.key("\r")
-	s.sees(`That is not its name`)
+	s.awaitScreen(`That is not its name`)
 	s.key("y\r")
-	s.sees(`That is not its name`)
+	s.awaitScreen(`That is not its name`)
 	s.key("\x1b")
-	s.sees(`nothing was broken`)
+	s.awaitScreen(`nothing was broken`)
 	s.key("b")
-	s.sees(`Type the name`)
+	s.awaitScreen(`Type the name`)
 	s.key("\x1b[200~x\r\x1b[201~") // pasted text ends without enter
-	s.sees(`(?m)^x$`, `Type the name`)
+	s.awaitScreen(`(?m)^x$`, `Type the name`)
 	s.key("\r")
-	s.sees(fmt.Sprintf(`broke x, held by .* \(fence %d\)`, fence))
+	s.awaitScreen(fmt.Sprintf(`broke x, held by .* \(fence %d\)`, fence))
 	first.wantCode(exitLost)
 
 	second := b.start("run", "x", "--", "sleep", "1000")
 	fence = b.awaitHeld("x").Fence
-	s.sees(`(?m)^>x `)
+	s.awaitScreen(`(?m)^>x `)
 	s.key("b")
-	s.sees(fmt.Sprint(fence))
+	s.awaitScreen(fmt.Sprint(fence))
 	b.start("break", "--yes", "--delay", "0", "x").wantCode(0)
 	second.wantCode(exitLost)
 	third := b.hold("x")[0]
-	s.sees(`This lease is over`)
+	s.awaitScreen(`This lease is over`)
 	s.key("x\r")
-	s.sees(fmt.Sprintf(`nothing was broken: no lease of "x" has the fence %d`, fence))
+	s.awaitScreen(fmt.Sprintf(`nothing was broken: no lease of "x" has the fence %d`, fence))
 	if err := third.Release(t.Context()); err != nil {
 		t.Errorf("the later holder lost its lease: %v", err)
 	}
@@ -161,7 +160,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	s := b.shell()
 	s.resize(80, 24)
 	s.line("pawl top")
-	s.sees(`(?m)^>nightly `, `(?m)^.*WAITING`)
+	s.awaitScreen(`(?m)^>nightly `, `(?m)^.*WAITING`)
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
 	s.awaitRestored()
@@ -169,13 +168,13 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	s.await(` icanon`)
 	s.await(`\nbetween\r\n`)
 	s.line("fg")
-	s.sees(`(?m)^>nightly `)
+	s.awaitScreen(`(?m)^>nightly `)
 	s.resize(40, 6)
-	s.sees(`(?m)^>nightly `, `(?m)^ NAME +HELD +LEFT$`, `\? help`)
+	s.awaitScreen(`(?m)^>nightly `, `(?m)^ NAME +HELD +LEFT$`, `\? help`)
 	s.resize(130, 10)
-	s.sees(`(?m)^>nightly .* \[#+\.*\] `)
+	s.awaitScreen(`(?m)^>nightly .* \[#+\.*\] `)
 
-	top := s.child()
+	top := s.foregroundProcess()
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGCONT} {
 		noError(t, syscall.Kill(top, sig))
 		if sig == syscall.SIGTSTP {
@@ -186,7 +185,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 			eventually(t, "it goes on", func() bool { return state(top) != "T" })
 		}
 	}
-	s.sees(`(?m)^>nightly `)
+	s.awaitScreen(`(?m)^>nightly `)
 	// A key that arrives while top takes the terminal over again, because of SIGCONT, is
 	// discarded.
 	eventually(t, "Ctrl-C ends it", func() bool {
@@ -194,7 +193,7 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 		return len(s.screen.changedModes()) == 0
 	})
 	s.awaitRestored()
-	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	s.awaitForeground("the shell has its terminal back", func(g int) bool { return g == s.pid })
 	s.withMaster(func(fd int) error {
 		modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 		if err == nil && modes.Lflag&unix.ICANON == 0 {
@@ -204,15 +203,15 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 	})
 }
 
-// child returns the process in the foreground.
-func (s *shell) child() (pid int) {
+// foregroundProcess returns the process in the foreground.
+func (s *shell) foregroundProcess() (pid int) {
 	s.b.t.Helper()
-	s.foreground("top is in the foreground", func(group int) bool { pid = group; return group != s.pid })
+	s.awaitForeground("top is in the foreground", func(group int) bool { pid = group; return group != s.pid })
 	return pid
 }
 
-// A signal ends top, which restores the terminal. The terminal reads its output here, but
-// not in TestTopEndsOnATerminalThatTakesNothing.
+// A signal ends top, which restores the terminal. This terminal takes output, unlike the
+// one of TestTopEndsOnATerminalThatTakesNothing.
 func TestTopEndsWithASignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -220,9 +219,9 @@ func TestTopEndsWithASignal(t *testing.T) {
 			b.hold("nightly")
 			s := b.shell()
 			s.line("pawl top; echo code $?")
-			s.sees(`(?m)^>nightly `)
-			noError(t, syscall.Kill(s.child(), sig))
-			s.sees(fmt.Sprintf(`code %d\n`, exitSignal+int(sig)))
+			s.awaitScreen(`(?m)^>nightly `)
+			noError(t, syscall.Kill(s.foregroundProcess(), sig))
+			s.awaitScreen(fmt.Sprintf(`code %d\n`, exitSignal+int(sig)))
 			s.awaitRestored()
 		})
 	}

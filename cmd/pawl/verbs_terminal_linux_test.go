@@ -6,24 +6,24 @@ import (
 )
 
 // The command of each term gets the terminal, and between two terms pawl has it.
-func TestTerminalOfTheLeader(t *testing.T) {
+func TestTerminalBelongsToTheLeadersCommand(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl elect x -- sh -c 'echo $$ > group; exec cat'`)
 	first := b.group()
-	s.foreground("the command is in the foreground", func(g int) bool { return g == first })
+	s.awaitForeground("the command is in the foreground", func(g int) bool { return g == first })
 	b.start("break", "--yes", "--delay", "0", "x").wantCode(0)
 	s.await(`pawl: lost "x" .*: stopping the command`)
 	var second int
 	eventually(t, "it leads again", func() bool { second = b.group(); return second != first })
 	b.wantGone(first)
-	s.foreground("the next command is in the foreground", func(g int) bool { return g == second })
+	s.awaitForeground("the next command is in the foreground", func(g int) bool { return g == second })
 	s.line("two")
 	s.await("two\r\ntwo\r\n")
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
 	s.line("fg")
-	s.foreground("the command is in the foreground again", func(g int) bool { return g == second })
+	s.awaitForeground("the command is in the foreground again", func(g int) bool { return g == second })
 
 	b.start("break", "--yes", "--delay", "1000", "x").wantCode(0)
 	s.await(`pawl: lost "x" .*: stopping the command`)
@@ -31,14 +31,14 @@ func TestTerminalOfTheLeader(t *testing.T) {
 	s.key("\x1a")
 	s.await(`(?i)stopped`)
 	s.line("fg; echo code $?")
-	s.foreground("pawl is in the foreground", func(g int) bool { return g != s.pid && g != second })
+	s.awaitForeground("pawl is in the foreground", func(g int) bool { return g != s.pid && g != second })
 	s.key("\x03")
 	s.await("code 130\r\n") // after the ^C of the terminal
 }
 
 // On a terminal, pawl warns that a handle is a secret, and accepts none from the
 // keyboard.
-func TestTerminalAndHandles(t *testing.T) {
+func TestTerminalShowsThatAHandleIsASecret(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line("pawl acquire x; echo code $?")
@@ -66,8 +66,8 @@ func TestTerminalAndHandles(t *testing.T) {
 	}
 }
 
-// The bar is for people: it disappears at the end, and only a terminal shows it.
-func TestTerminalBench(t *testing.T) {
+// The bar of bench is for people: it disappears at the end, and only a terminal shows it.
+func TestTerminalShowsTheBarOfBench(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl bench --duration 1 --clients 2; echo code $?")
 	s.await(`\[#* *\] +[0-9]+%  [0-9]+ locked`)
