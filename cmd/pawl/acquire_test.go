@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A job has died between acquire and release. The attempts of the next job, which has the
-// same file, must not renew the lease: it ends after its TTL.
-func TestRefusedAcquireDoesNotRenewTheOldLease(t *testing.T) {
+// A job has died between acquire and release. The next job has the same file. It must not
+// renew the lease of the dead job, which ends after its TTL.
+func TestARefusedAcquireDoesNotRenewTheOldLease(t *testing.T) {
 	for _, namespace := range []string{"", "prod", "prod/eu"} {
 		bubble.Test(t, func(t *testing.T) {
 			loc := &location{namespace: namespace}

@@ -22,7 +22,7 @@ func (b *lab) startCommandOfAnotherUser(args ...string) *process {
 		`echo $$ > group; trap "echo signaled > signaled" TERM; echo ready > ready; while ! test -e go; do sleep 0.01; done`)...)
 }
 
-func TestUndeliveredSignalIsReportedOnce(t *testing.T) {
+func TestAnUndeliveredSignalIsReportedOnce(t *testing.T) {
 	b := newLab(t)
 	p := b.startCommandOfAnotherUser()
 	b.awaitFile("ready")
@@ -31,14 +31,14 @@ func TestUndeliveredSignalIsReportedOnce(t *testing.T) {
 	b.signal(p, syscall.SIGHUP)
 	b.awaitHeld("x")
 	b.write("go", "")
-	p.wantCode(0) // the command ended with that
+	p.wantCode(0) // the command ends because of the file
 	if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 || b.read("signaled") != "" {
 		t.Errorf("pawl printed %q, and the command received %q", got, b.read("signaled"))
 	}
 }
 
 // After a loss pawl cannot stop the command, and reports that.
-func TestUnstoppableCommandIsReported(t *testing.T) {
+func TestAnUnstoppableCommandIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
 		code   int

@@ -18,13 +18,13 @@ import (
 	"github.com/pawl-go/pawl/internal/timeshift"
 )
 
-// A crontab runs on the machine's own cron, in a namespace in which its folders, its mail
-// and its processes are invisible to others. The test sets its clock, so that it need not
+// A crontab runs on the machine's own cron, in a namespace whose folders, mail and
+// processes are invisible to others. The test sets the clock of cron, so that it need not
 // wait for a minute to end.
 type crontab struct {
 	*lab
 
-	host string // a folder of the lab, for its files
+	host string // its host name, and the folder of its files in the lab
 	cron *exec.Cmd
 }
 
@@ -83,7 +83,7 @@ func (b *lab) startCron(host string, clockTime time.Time, lines string) *crontab
 // centralEurope is a time zone with summer time.
 const centralEurope = "CET-1CEST,M3.5.0,M10.5.0/3"
 
-// isolationArgs are the arguments with which unshare runs a command as on its own host.
+// isolationArgs returns the arguments of unshare that run a command as on its own host.
 func isolationArgs(command ...string) []string {
 	return append([]string{"--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}, command...)
 }
@@ -124,7 +124,7 @@ func TestOneOfManyHostsRunsACrontabLine(t *testing.T) {
 				at := mustGet(time.Parse(time.RFC3339, boundary))(t)
 				runs := 6
 				if boundary == "2026-03-29T01:00:00Z" {
-					runs = 9 // cron runs what summer time skips
+					runs = 9 // cron also runs the line of the skipped hour
 				}
 				var hosts []*crontab
 				for i := range 3 {
@@ -134,7 +134,7 @@ func TestOneOfManyHostsRunsACrontabLine(t *testing.T) {
 				b.checkCron(boundary, every, hosts)
 			}
 			if got := b.read("skipped"); got == "" || strings.Contains(got, "\n") {
-				t.Errorf("what summer time skips ran at %q", got)
+				t.Errorf("the line of the hour that summer time skips ran at %q, want once", got)
 			}
 		})
 	}
@@ -167,13 +167,13 @@ func (b *lab) checkCron(boundary string, every time.Duration, hosts []*crontab) 
 		skip.Unproven(b.t, "the hosts started %.1f s apart: the machine is too slow for --every %v", last-first, every)
 	}
 	if got := b.read("ended"); strings.Trim(got, "0\n") != "" {
-		b.t.Errorf("%s: they ended with %q", boundary, got)
+		b.t.Errorf("%s: the exit codes are %q, want 0", boundary, got)
 	}
 	if got := b.read("every"); got == "" || strings.Contains(got, "\n") {
-		b.t.Errorf("%s: --every ran at %q", boundary, got)
+		b.t.Errorf("%s: the line with --every ran at %q, want once", boundary, got)
 	}
 	if got := b.read("key"); got != strings.TrimSuffix(boundary, ":00Z") {
-		b.t.Errorf("%s: it ran for the keys %q", boundary, got)
+		b.t.Errorf("%s: the line with KEY ran for %q, want once", boundary, got)
 	}
 	for _, file := range []string{"starts", "ended", "every", "key"} {
 		_ = os.Remove(b.file(file))

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// A leader whose command is hard to stop does not lead again before all of it has ended,
-// and no other candidate leads before that.
+// A leader whose command is hard to stop does not lead again before all processes of the
+// command have ended.
 func TestNoTwoLeadersAtOnce(t *testing.T) {
-	nightly(t, "a slow machine stops the command after the next may lead")
+	nightly(t, "a slow machine may stop the command after the delay of the break")
 	t.Parallel()
-	for name, child := range children {
+	for name, child := range childScripts {
 		t.Run(name, func(t *testing.T) {
 			b := newLab(t)
-			p := b.start("elect", "--grace", "10", "x", "--", "sh", "-c", "if test -e group; then "+next+"; else "+child+"\nfi")
+			p := b.start("elect", "--grace", "10", "x", "--", "sh", "-c", "if test -e group; then "+nextHolderScript+"; else "+child+"\nfi")
 			b.awaitFile("ready")
 			group := b.group()
 			b.start("break", "--yes", "--delay", "2", "x").wantCode(0)
@@ -33,7 +33,7 @@ func TestNoTwoLeadersAtOnce(t *testing.T) {
 }
 
 // While pawl leads, its command gets the signal. Otherwise the signal ends the campaign.
-func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
+func TestASignalReachesTheLeadersCommandOrEndsTheCampaign(t *testing.T) {
 	b := newLab(t)
 	p := b.start("elect", "x", "--", "sh", "-c", `trap "exit 9" USR1; echo ready > ready; while :; do sleep 0.01; done`)
 	b.awaitFile("ready")
@@ -49,13 +49,13 @@ func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 	}
 	b.signal(p, syscall.SIGUSR1)
 	p.wantCode(9)
-	q := b.start("elect", "x", "--", "sh", "-c", children["Willing"])
+	q := b.start("elect", "x", "--", "sh", "-c", childScripts["Willing"])
 	b.awaitFile("group")
 	eventually(t, "it leads", func() bool { return len(b.entry("x").Holders) > 0 })
 	b.signal(q, syscall.SIGTERM)
 	q.wantCode(128 + int(syscall.SIGTERM))
 	if e := b.entry("x"); len(e.Holders) > 0 || b.read("ran") != "" {
-		t.Errorf("%+v, ran: %q", e, b.read("ran"))
+		t.Errorf("x is held: %+v, or a candidate without the lead ran its command: %q", e, b.read("ran"))
 	}
 }
 
@@ -63,7 +63,7 @@ func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 // TTL, which is 30 days here.
 func TestSIGTERMHandsTheLeadOver(t *testing.T) {
 	b := newLab(t)
-	p := b.start("elect", "--ttl", "720h", "x", "--", "sh", "-c", children["Willing"])
+	p := b.start("elect", "--ttl", "720h", "x", "--", "sh", "-c", childScripts["Willing"])
 	b.awaitFile("group")
 	q := b.start("elect", "--ttl", "720h", "x", "--", "touch", "ran")
 	b.awaitWaiters("x", 1)
@@ -73,7 +73,7 @@ func TestSIGTERMHandsTheLeadOver(t *testing.T) {
 }
 
 // A signal ends acquire while it waits, and leaves nothing behind.
-func TestASignalEndsAcquireAndWait(t *testing.T) {
+func TestASignalEndsAWaitingAcquire(t *testing.T) {
 	b := newLab(t)
 	holder := b.start("run", "x", "--", "sleep", "1000")
 	b.awaitHeld("x")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The tag embedded leaves out the clients of servers, which errors mention.
-func TestTheEmbeddedBuild(t *testing.T) {
+// The tag embedded leaves out the backends that need a server, and errors say so.
+func TestTheEmbeddedBuildHasNoServers(t *testing.T) {
 	nightly(t, "it builds the command once more")
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "pawl")

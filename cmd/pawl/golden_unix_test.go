@@ -34,8 +34,8 @@ func wantGolden(t *testing.T, name, got string) {
 }
 
 func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
-	var each func(c *cobra.Command)
-	each = func(c *cobra.Command) {
+	var checkHelp func(c *cobra.Command)
+	checkHelp = func(c *cobra.Command) {
 		var out bytes.Buffer
 		path := strings.Fields(c.CommandPath())
 		code := execute(&output{out: &out, err: &out}, append(path[1:], "--help"))
@@ -51,11 +51,11 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 		}
 		for _, sub := range c.Commands() {
 			if c.Name() != "completion" && !sub.Hidden { // the rest is cobra's, or hidden
-				each(sub)
+				checkHelp(sub)
 			}
 		}
 	}
-	each(newRoot(&output{}))
+	checkHelp(newRoot(&output{}))
 }
 
 type fullDisk struct{}

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The fields that programs read, and their values.
+// Programs read these fields and values.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 7, 1, 14, 2, 11, 5000, time.FixedZone("", 7200))
@@ -41,7 +41,7 @@ func TestJSON(t *testing.T) {
 }
 
 // The value of a name may have any bytes, or none.
-func TestTheValueOfAName(t *testing.T) {
+func TestAnyValueOfANameIsPrinted(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string][2]string{
 		"10.0.0.7:80":   {`"10.0.0.7:80"`, `"MTAuMC4wLjc6ODA="`},
@@ -64,7 +64,7 @@ func TestTheValueOfAName(t *testing.T) {
 // Every field of a lease or a place is printed, for people and for programs.
 func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	t.Parallel()
-	peopleDoNot := []string{"Waiter.ExpiresIn"}
+	notForPeople := []string{"Waiter.ExpiresIn"}
 	now := time.Now()
 	printed := func(h pawl.Holder, w pawl.Waiter) (people, programs string) {
 		e := pawl.Entry{Name: "x", Holders: []pawl.Holder{h}, Waiters: []pawl.Waiter{w}}
@@ -104,7 +104,7 @@ func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	people, programs := printed(h, w)
 	changed := func(path string) {
 		p, q := printed(h, w)
-		if (p == people) != slices.Contains(peopleDoNot, path) {
+		if (p == people) != slices.Contains(notForPeople, path) {
 			t.Errorf("pawl show prints %s: %v; table.go prints what people see", path, p != people)
 		}
 		if q == programs {
@@ -123,8 +123,8 @@ func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	}
 }
 
-// Other people choose some of the text in the output. The output is still one line that
-// terminals show, and JSON returns the text unchanged.
+// Other people choose some of the printed text. It stays printable and on its line, and
+// JSON returns it unchanged.
 func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -164,7 +164,7 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	}
 }
 
-func TestClock(t *testing.T) {
+func TestClockShowsTheDateOfOtherDays(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 23, 0, 0, 0, time.Local)
 	if got := clock(now.Add(-time.Minute), now); got != "22:59:00" {

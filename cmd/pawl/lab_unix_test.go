@@ -142,7 +142,7 @@ func (b *lab) startAs(name string, args ...string) *process {
 	return b.startWith(func(*exec.Cmd) {}, name, args...)
 }
 
-// startWith is startAs for a command that prepare changes before its start.
+// startWith is startAs, and calls prepare before the start of the command.
 func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *process {
 	b.t.Helper()
 	p := &process{
@@ -166,7 +166,7 @@ func (b *lab) startWith(prepare func(*exec.Cmd), name string, args ...string) *p
 	return p
 }
 
-// run is start, and waits for the exit code.
+// run starts pawl, and waits for its exit code.
 func (b *lab) run(args ...string) (*process, int) {
 	b.t.Helper()
 	p := b.start(args...)
@@ -211,7 +211,7 @@ func (b *lab) signal(p *process, s os.Signal) {
 	noError(b.t, p.Process.Signal(s))
 }
 
-// group returns the process group that wrote its number to the file "group".
+// group returns the number of a process group, which its leader writes to a file "group".
 func (b *lab) group() int {
 	b.t.Helper()
 	pid, err := strconv.Atoi(b.awaitFile("group"))

@@ -14,7 +14,7 @@ func document(t *testing.T, file string) string {
 	return string(text)
 }
 
-func TestEachCommandIsOnItsPageAndInThePackageComment(t *testing.T) {
+func TestTheManualAndThePackageCommentHaveEachCommand(t *testing.T) {
 	t.Parallel()
 	page, comment := document(t, "docs/cli.md"), document(t, "cmd/pawl/main.go")
 	for _, verb := range verbs(newRoot(&output{})) {
@@ -34,11 +34,11 @@ func TestEachSchemeIsInTheDocumentOfTheBackends(t *testing.T) {
 	t.Parallel()
 	manual := document(t, "docs/internals/guarantees.md")
 	if len(urlPrefixes()) < 9 {
-		t.Errorf("there are only %q", urlPrefixes())
+		t.Errorf("the URLs begin with %q, want 9 schemes or more", urlPrefixes())
 	}
-	for _, begin := range urlPrefixes() {
-		if !strings.Contains(manual, "`"+begin) {
-			t.Errorf("docs/internals/guarantees.md has no URL that begins with %s", begin)
+	for _, prefix := range urlPrefixes() {
+		if !strings.Contains(manual, "`"+prefix) {
+			t.Errorf("docs/internals/guarantees.md has no URL that begins with %s", prefix)
 		}
 	}
 }

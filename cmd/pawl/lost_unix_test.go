@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// children are commands. SIGTERM ends the first; each of the others is hard to stop in
-// its own way. They write the number of their group, and then that they are ready.
-var children = map[string]string{
+// childScripts are commands. SIGTERM ends Willing; the others are hard to stop. Each
+// writes the number of its group to the file "group", and then writes the file "ready".
+var childScripts = map[string]string{
 	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
 	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
 	"Grandchildren": `echo $$ > group; (trap "" TERM; (echo ready > ready; while :; do sleep 0.01; done) & wait) & wait; sleep 1000`,
 	"Stopped":       `echo $$ > group; echo ready > ready; kill -STOP $$`,
-	"EndedButForAChild": `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+	"EndedExceptAChild": `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 &
 		trap exit TERM; while :; do sleep 0.01; done`,
 }
 
-// next is the command of the next holder. It checks that no process of the last holder's
-// group is alive. A dead process that was not reaped yet does not count.
-const next = `for stat in /proc/[0-9]*/stat; do
+// nextHolderScript is the command of the next holder. It checks that no process of the
+// last holder's group is alive. A dead process that was not reaped yet does not count.
+const nextHolderScript = `for stat in /proc/[0-9]*/stat; do
 		read -r line < $stat || continue
 		set -- ${line##*) }
 		case "$3 $1" in "$(cat group) Z"|"$(cat group) X") ;; "$(cat group) "*) echo "$line" >> overlap ;; esac
@@ -32,7 +32,7 @@ const next = `for stat in /proc/[0-9]*/stat; do
 
 func TestLostByABreak(t *testing.T) {
 	t.Parallel()
-	for name, child := range children {
+	for name, child := range childScripts {
 		t.Run(name, func(t *testing.T) {
 			b := newLab(t)
 			grace, delay := "10", "2"
@@ -41,7 +41,7 @@ func TestLostByABreak(t *testing.T) {
 			}
 			p := b.start("run", "--grace", grace, "x", "--", "sh", "-c", child)
 			b.awaitFile("ready")
-			q := b.start("run", "x", "--", "sh", "-c", next)
+			q := b.start("run", "x", "--", "sh", "-c", nextHolderScript)
 			b.awaitWaiters("x", 1)
 			b.start("break", "--yes", "--delay", delay, "x").wantCode(0)
 			p.wantCode(exitLost)
@@ -66,7 +66,7 @@ func TestLostByABreak(t *testing.T) {
 func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	nightly(t, "it waits for leases to end")
 	t.Parallel()
-	for name, child := range children {
+	for name, child := range childScripts {
 		t.Run(name, func(t *testing.T) {
 			b := newLab(t)
 			p := b.start("run", "--ttl", "2", "x", "--", "sh", "-c", child)
@@ -90,13 +90,13 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	}
 }
 
-// pawl and its command are stopped until the lease has expired. However long that was,
-// pawl gives killed processes their time to end.
+// Pawl is stopped until the lease has expired. However long that was, pawl then gives
+// killed processes their time to end.
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	const ttl = 1500 * time.Millisecond
-	p := b.start("run", "--ttl", ttl.String(), "--grace", "0.6", "x", "--", "sh", "-c", children["IgnoresTERM"])
+	p := b.start("run", "--ttl", ttl.String(), "--grace", "0.6", "x", "--", "sh", "-c", childScripts["IgnoresTERM"])
 	b.awaitFile("ready")
 	stopped := time.Now()
 	b.signal(p, syscall.SIGSTOP)
@@ -113,22 +113,22 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 
 // After kill -9 of pawl, the next holder gets the lock soon after the lease has expired,
 // and not before.
-func TestKill9(t *testing.T) {
+func TestKill9LeavesTheLockUntilTheLeaseExpires(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
-	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", children["Willing"])
+	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", childScripts["Willing"])
 	b.awaitFile("ready")
-	q := b.start("run", "--ttl", "10", "x", "--", "sh", "-c", next+`; while ! test -e go; do sleep 0.01; done`)
+	q := b.start("run", "--ttl", "10", "x", "--", "sh", "-c", nextHolderScript+`; while ! test -e go; do sleep 0.01; done`)
 	b.awaitWaiters("x", 1)
 	noError(t, p.Process.Kill())
 	p.code()
 	// From here on nothing renews. The backend's clock is this host's.
-	looked := time.Now()
+	inspectedAt := time.Now()
 	holders := b.entry("x").Holders
 	if len(holders) != 1 || holders[0].Owner.PID != p.Process.Pid {
 		t.Fatalf("the lease did not outlive its holder: %v", holders)
 	}
-	expires := looked.Add(holders[0].ExpiresIn)
+	expires := inspectedAt.Add(holders[0].ExpiresIn)
 	b.awaitFile("ran")
 	e := b.entry("x")
 	if since := e.Holders[0].Since; since.Before(expires.Truncate(time.Microsecond)) {
@@ -137,7 +137,7 @@ func TestKill9(t *testing.T) {
 		t.Errorf("the next holder got the lock %v after the lease expired", since.Sub(expires))
 	}
 	if e.Holders[0].Fence <= holders[0].Fence {
-		t.Errorf("the fence is %d after %d", e.Holders[0].Fence, holders[0].Fence)
+		t.Errorf("the next fence is %d, want more than %d", e.Holders[0].Fence, holders[0].Fence)
 	}
 	b.write("go", "")
 	q.wantCode(0)

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 
 // testsWithDefaultSignals gives the children of tests the default actions for signals.
 // The parent of the tests, such as nohup or a shell's &, may ignore a signal. Children
-// inherit ignored signals, but not caught ones, so Run catches it. Commands do not call Run.
+// inherit ignored signals, but not caught ones, so Run catches it. No command calls Run.
 type testsWithDefaultSignals struct{ testscript.TestingM }
 
 func (m testsWithDefaultSignals) Run() int {

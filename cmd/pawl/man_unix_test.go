@@ -16,7 +16,7 @@ func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	if err != nil || len(pages) < 14 {
-		t.Errorf("there are only %q: %v", pages, err)
+		t.Errorf("the pages are %q, want 14 or more; %v", pages, err)
 	}
 	for _, name := range []string{"pawl.1", "pawl-break.1"} {
 		text := mustGet(os.ReadFile(filepath.Join(dir, name)))(t)

@@ -31,7 +31,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
-	t.Setenv(urlVariable, "") // which restores it after the test
+	t.Setenv(urlVariable, "") // restores the variable after the test
 	must(os.Unsetenv(urlVariable))
 	noError(t, os.CopyFS(dir, os.DirFS(filepath.Join(golden, "../histories"))))
 	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
@@ -54,7 +54,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 		}
 		out.WriteString(line)
 		t.Run(strings.TrimSpace(command), func(t *testing.T) { // so that Setenv ends with the command
-			args := split(t, command)
+			args := splitWords(t, command)
 			for ; args[0] != "pawl"; args = args[1:] {
 				name, value, _ := strings.Cut(args[0], "=")
 				t.Setenv(name, value)
@@ -68,8 +68,8 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	wantGolden(t, "refused.txt", normalized(t, out.String(), dir))
 }
 
-// split returns the words of a line, some of which are quoted.
-func split(t *testing.T, line string) (words []string) {
+// splitWords returns the words of a line, some of which are quoted.
+func splitWords(t *testing.T, line string) (words []string) {
 	t.Helper()
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimPrefix(line, " ") {
 		word, rest, _ := strings.Cut(line, " ")
@@ -87,7 +87,7 @@ func handleOf(content string) string {
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// The messages that no script can cause, or not in each form.
+// The golden file has the messages that no script can cause, or not in each form.
 func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
@@ -105,19 +105,19 @@ func normalized(t *testing.T, text, dir string) string {
 	text = strings.ReplaceAll(text, dir, "DIR")
 	text = strings.ReplaceAll(text, strings.Join(urlPrefixes(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
-	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME", `\b[12]\d\.\d+s left`: "30s left"} {
-		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
+	for pattern, replacement := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME", `\b[12]\d\.\d+s left`: "30s left"} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, replacement)
 	}
 	return text
 }
 
 var (
-	someone = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
-	held    = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
-		Owner: someone, Fence: 1763626152000001, Permits: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
+	exampleOwner = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
+	heldError    = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
+		Owner: exampleOwner, Fence: 1763626152000001, Permits: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
 	}}
-	lost        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
-	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
+	lostError        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
+	unreachableError = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
 )
 
 // sayClaims prints the messages of claims.
@@ -131,11 +131,11 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 		timedOut bool
 		err      error
 	}{
-		{"held, with -n", tryJob, false, held},
-		{"held, with -w 1m", j, true, held},
+		{"held, with -n", tryJob, false, heldError},
+		{"held, with -w 1m", j, true, heldError},
 		{"no answer, with -w 1m", j, true, context.DeadlineExceeded},
-		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachable)},
-		{"unavailable", j, false, unreachable},
+		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachableError)},
+		{"unavailable", j, false, unreachableError},
 	} {
 		fmt.Fprintf(out, "\n# %s\n", c.what)
 		v.sayError(c.j.claimError(c.timedOut, c.err).(*exit).err)
@@ -147,9 +147,9 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
 	o := (&claimFlags{verbose: true}).options(v, &location{v: v}).Observer
-	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
+	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: heldError})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
-	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
+	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachableError})
 	noError(t, c.Close())
 	fmt.Fprint(out, "\n# lost before the start\n")
 	j.signals = make(chan os.Signal)
@@ -158,7 +158,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
 	o = (&election{job: &job{v: v}}).observe((&claimFlags{}).options(v, &location{v: v})).Observer
 	for range 2 { // printed once
-		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
+		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachableError})
 	}
 
 	fmt.Fprint(out, "\n# bench\n")
@@ -171,7 +171,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# lost while the command runs\n")
-	v.sayLost(lost)
+	v.sayLost(lostError)
 	v.sayTooLong("x", time.Hour)
 	v.say("%s", notPrinted(12))
 	v.warnUndelivered(syscall.SIGTERM, syscall.EPERM)
@@ -179,13 +179,13 @@ func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 	v.sayDone("x", []byte("2026-01-02"), 0)
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(task{key: "2026-01-02"}.checkForm("x", []byte("k1")))
-	v.sayError(notRecorded(unreachable).(*exit).err)
+	v.sayError(notRecorded(unreachableError).(*exit).err)
 	v.sayError((&job{stopsWaiting: true, storeDone: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)
-	v.warnReleased(lost)
-	v.warnReleased(unreachable)
+	v.warnReleased(lostError)
+	v.warnReleased(unreachableError)
 	v.warnNotReleased("x")
 
 	script := filepath.Join(t.TempDir(), "no-interpreter")
@@ -199,13 +199,13 @@ func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	kept := pawl.Holder{Owner: someone, Fence: 17, Permits: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}
+	kept := pawl.Holder{Owner: exampleOwner, Fence: 17, Permits: 2, Limit: 3, Since: now.AddDate(0, 0, -1), TTL: 2500 * time.Millisecond, ExpiresIn: 1500 * time.Millisecond, Released: true}
 	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Permits: 1, Limit: driver.Unlimited, Since: now, TTL: time.Minute, ExpiresIn: 12345 * time.Microsecond}
-	waits := pawl.Waiter{Owner: someone, Permits: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
+	waiter := pawl.Waiter{Owner: exampleOwner, Permits: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
 	entries := []pawl.Entry{
-		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
-		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Permits: 1, Limit: 4, Since: now, TTL: 30 * time.Second, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Permits: 5, Limit: 5, Since: now}}},
-		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
+		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waiter}},
+		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: exampleOwner, Fence: 19, Permits: 1, Limit: 4, Since: now, TTL: 30 * time.Second, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: exampleOwner, Permits: 5, Limit: 5, Since: now}}},
+		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waiter}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
 		{Name: "part", Fence: 18, Holders: []pawl.Holder{reader}, ClosedFor: 3 * time.Second},
 	}
 	for _, e := range entries {

@@ -46,7 +46,7 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	}
 }
 
-// listedParameters returns all NAME= of a package comment.
+// listedParameters returns the names of the parameters NAME= in a package comment.
 func listedParameters(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	files := mustGet(filepath.Glob(folder + "/*.go"))(t)

@@ -16,7 +16,7 @@ import (
 type proveRun struct {
 	code   int
 	output string
-	report string // the path
+	report string // its path
 }
 
 // prove runs pawl prove with few workers and a long TTL, for a busy machine with the race
@@ -37,8 +37,8 @@ func (b *lab) prove(d time.Duration, args ...string) *proveRun {
 	return r
 }
 
-// proveLonger runs pawl prove, and again for longer unless isEnough accepts the first
-// run, which may be too short for a fault on a busy machine.
+// proveLonger runs pawl prove for a short time. If isEnough rejects that run, it runs
+// prove for longer: on a busy machine, a fault may not have happened.
 func (b *lab) proveLonger(isEnough func(*proveRun) bool, args ...string) *proveRun {
 	b.t.Helper()
 	short := b.prove(15*time.Second, args...)

@@ -47,12 +47,12 @@ func sayProve(t *testing.T, out *bytes.Buffer, v *output) {
 }
 
 // Prove does not touch the lease of another program.
-func TestProveLeavesOthersAlone(t *testing.T) {
+func TestProveLeavesOtherLeasesAlone(t *testing.T) {
 	b := newLab(t)
 	mustGet(b.c.Mutex("a", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
 	l := &inspector{url: b.url, namespaces: []string{"prove-1"}}
 	var run history.Run
 	if err := l.begin(t.Context(), &run); err != nil || !strings.HasPrefix(run.Server, "SQLite 3.") {
-		t.Errorf("%v, version %q", err, run.Server)
+		t.Errorf("begin returns %v, and the version is %q; want SQLite 3", err, run.Server)
 	}
 }

@@ -24,7 +24,7 @@ func TestRedis(t *testing.T) {
 				nightly(t, "several servers")
 			}
 			t.Parallel()
-			scripts(t, "testdata/redis", url(t))
+			runScripts(t, "testdata/redis", url(t))
 		})
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// On Linux the command is killed when the thread that started it ends. Renewals start and
-// end threads of pawl.
+// On Linux the kernel kills the command when the thread that started it ends. Renewals
+// start and end threads of pawl, but not that one.
 func TestTheLockIsRenewedWhileTheCommandRuns(t *testing.T) {
 	nightly(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
@@ -30,7 +30,7 @@ func TestTheLockIsRenewedWhileTheCommandRuns(t *testing.T) {
 	}
 }
 
-func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
+func TestAWaiterThatASignalEndsLeavesTheQueue(t *testing.T) {
 	b := newLab(t)
 	holder := b.start("run", "x", "--", "sleep", "1000")
 	b.awaitHeld("x")
@@ -40,13 +40,13 @@ func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
 		b.signal(p, s)
 		p.wantCode(128 + int(s))
 		if n := len(b.entry("x").Waiters); n != 0 {
-			t.Errorf("after %v, %d wait", s, n)
+			t.Errorf("after %v, %d claims wait, want none", s, n)
 		}
 	}
 	b.signal(holder, syscall.SIGTERM)
 	holder.wantCode(128 + int(syscall.SIGTERM))
 	if e := b.entry("x"); len(e.Holders) != 0 {
-		t.Errorf("after the holder's end there are %v", e.Holders)
+		t.Errorf("after the end of the holder, x is held by %v", e.Holders)
 	}
 	if _, err := os.Stat(b.file("ran")); err == nil {
 		t.Error("a command ran without the lock")
@@ -84,7 +84,7 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 }
 
 // A signal that comes between the grant and the start of the command must not be lost.
-func TestSignalBeforeTheStart(t *testing.T) {
+func TestASignalBeforeTheStartPreventsTheStart(t *testing.T) {
 	t.Parallel()
 	client := mustGet(pawl.New(memlock.New(nil), nil))(t)
 	lock := client.Mutex("x")
@@ -97,7 +97,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 		t.Errorf("hold returned %v, want 143", err)
 	}
 
-	// And a signal that comes with the grant.
+	// A signal that arrives with the grant is not lost, either.
 	j.open = func(context.Context) (*pawl.Client, error) { return client, nil }
 	j.acquire = func(context.Context, *pawl.Client) (jobLease, error) {
 		j.signals <- syscall.SIGTERM
@@ -113,7 +113,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 		t.Error("the command ran")
 	}
 	if !errors.Is(lease.Err(), pawl.ErrReleased) {
-		t.Errorf("the lease: %v", lease.Err())
+		t.Errorf("the lease is not released: %v", lease.Err())
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	}
 }
 
-// Another process kills the first process of the group, or that one exits after SIGTERM.
+// The first process of the group is killed, or exits after SIGTERM. Pawl ends the others.
 func TestTheRestOfTheGroupEndsAfterItsLeader(t *testing.T) {
 	const rest = `; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 & while :; do sleep 0.01; done`
 	for name, c := range map[string]struct {
@@ -148,12 +148,12 @@ func TestTheRestOfTheGroupEndsAfterItsLeader(t *testing.T) {
 		end          func(b *lab, p *process)
 		code         int
 	}{
-		"killed": {"60", `echo $$ > group; (trap "echo tidy > tidy; exit" TERM` + rest, func(b *lab, _ *process) {
+		"Killed": {"60", `echo $$ > group; (trap "echo tidy > tidy; exit" TERM` + rest, func(b *lab, _ *process) {
 			if err := syscall.Kill(b.group(), syscall.SIGKILL); err != nil {
 				b.t.Error(err)
 			}
 		}, 128 + 9},
-		"told": {"0.1", `echo $$ > group; trap "echo tidy > tidy; exit 7" TERM; (trap "" TERM` + rest, func(b *lab, p *process) {
+		"Ended": {"0.1", `echo $$ > group; trap "echo tidy > tidy; exit 7" TERM; (trap "" TERM` + rest, func(b *lab, p *process) {
 			b.signal(p, syscall.SIGTERM)
 		}, 7},
 	} {

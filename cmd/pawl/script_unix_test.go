@@ -18,17 +18,17 @@ import (
 )
 
 // The scripts in testdata test the statements of the manual. Besides the commands of
-// testscript they have
+// testscript, they have:
 //
 //	exits CODE COMMAND...           run it, and want that exit code
-//	waitfor held|free|closed NAME   until the name is held, free or closed
-//	waitfor waiters N NAME          until N claims wait for it
-//	waitfor file FILE               until the file exists
-//	mode FILE PERM                  its permissions are these
-func TestScripts(t *testing.T) { scripts(t, "testdata", "") }
+//	waitfor held|free|closed NAME   wait until the name is held, free or closed
+//	waitfor waiters N NAME          wait until N claims wait for the name
+//	waitfor file FILE               wait until the file exists
+//	mode FILE PERM                  check that the file has these permissions
+func TestScripts(t *testing.T) { runScripts(t, "testdata", "") }
 
-// scripts runs the scripts of a directory with this backend; "" is the default.
-func scripts(t *testing.T, dir, url string) {
+// runScripts runs the scripts of a directory with this backend; "" is the default.
+func runScripts(t *testing.T, dir, url string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {

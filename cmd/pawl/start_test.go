@@ -34,7 +34,7 @@ func BenchmarkRunTrue(b *testing.B) {
 					b.Fatalf("%v\n%s", err, out)
 				}
 			}
-			run() // the file, and the caches
+			run() // creates the file, and fills the caches
 			for b.Loop() {
 				run()
 			}

@@ -21,7 +21,7 @@ var notGolden = map[string]string{
 	".FlagUsagesWrapped 80 ":                               "a part of a template",
 	"pawl %s\n%s %s/%s\nbackends: %s\n":                    "differs with each build; testdata/version.txt",
 	"%s (commit %s%s)":                                     "differs with each build",
-	"%s: %v with %d workers; the report will be in %s":     "takes a database; prove_unix_test.go",
+	"%s: %v with %d workers; the report will be in %s":     "needs a database; prove_unix_test.go",
 	"; the others were left out by the build tag embedded": "of another build; embedded_test.go",
 	"--health was ended by signal %d":                      "of a check; testdata/run_stop.txt",
 	"--health ended with code %d":                          "of a check; testdata/run_stop.txt",
@@ -29,7 +29,7 @@ var notGolden = map[string]string{
 	"%s has no certificate":                                "needs a certificate; serve_test.go",
 	"prove stops and continues processes, which Windows cannot do; run it on Linux or macOS":                             "on Windows only",
 	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":                            "while it serves; serve_test.go",
-	"the time of the server is not known: %q (fence %d) was lost at once: %w":                                            "takes a database that forgets at once",
+	"the time of the server is not known: %q (fence %d) was lost at once: %w":                                            "needs a database that forgets at once",
 	"pawl: type the fence of the lease to break: ":                                                                       "on a terminal only; terminal_linux_test.go",
 	"not a fence; nothing was broken":                                                                                    "on a terminal only; terminal_linux_test.go",
 	"the handle is a secret: any program that has it can release the lock; --handle FILE keeps it off the screen":        "on a terminal only; terminal_linux_test.go",
@@ -40,8 +40,8 @@ var notGolden = map[string]string{
 	"everyone who can list processes on this host sees the password in --url; %s hides it":                               "on a terminal only; terminal_linux_test.go",
 }
 
-// Each string of several words in the source of the command is in a golden file; a verb
-// such as %s matches any text.
+// Each string of several words in the source of the command is in a golden file. There,
+// any text may stand for a verb such as %s.
 func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	var all strings.Builder
 	files, err := filepath.Glob(filepath.Join(golden, "*"))
@@ -64,7 +64,7 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 			continue
 		}
 		for at, text := range literals(t, file) {
-			pattern := verb.ReplaceAllString(regexp.QuoteMeta(oneSpace(text)), ".*?")
+			pattern := formatVerb.ReplaceAllString(regexp.QuoteMeta(oneSpace(text)), ".*?")
 			if notGolden[text] == "" && !regexp.MustCompile(pattern).MatchString(goldenText) {
 				t.Errorf("%s: no golden file shows a change of %q", at, text)
 			}
@@ -73,14 +73,14 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 }
 
 var (
-	verb    = regexp.MustCompile(`%[-0-9]*[a-z]`)
-	several = regexp.MustCompile(`[a-z]{2,} [a-z%-]`)
-	space   = regexp.MustCompile(`\s+`)
+	formatVerb   = regexp.MustCompile(`%[-0-9]*[a-z]`)
+	severalWords = regexp.MustCompile(`[a-z]{2,} [a-z%-]`)
+	spaces       = regexp.MustCompile(`\s+`)
 )
 
-// oneSpace makes wrapped text, or a flag's text, comparable.
+// oneSpace unwraps a text, and removes the backquotes of a flag's help, for a comparison.
 func oneSpace(s string) string {
-	return strings.TrimSpace(space.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
+	return strings.TrimSpace(spaces.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
 }
 
 // literals returns the strings of several words in a file, by their positions.
@@ -91,7 +91,7 @@ func literals(t *testing.T, file string) map[string]string {
 	found := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			if text, err := strconv.Unquote(lit.Value); err == nil && several.MatchString(text) {
+			if text, err := strconv.Unquote(lit.Value); err == nil && severalWords.MatchString(text) {
 				found[set.Position(lit.Pos()).String()] = text
 			}
 		}
