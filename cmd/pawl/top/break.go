@@ -30,12 +30,12 @@ type question struct {
 func (m *model) askToBreak(r *overview.Row) {
 	switch len(r.Holders) {
 	case 0:
-		m.say(true, "nobody holds %s", words.Plain(r.Name))
+		m.sayProblem("nobody holds %s", words.Plain(r.Name))
 	case 1:
 		m.askAboutLease(r, 0)
 	default:
 		m.openName, m.nameCursor = r.Name, cursor{}
-		m.say(false, "%d leases: choose one, then b", len(r.Holders))
+		m.say("%d leases: choose one, then b", len(r.Holders))
 	}
 }
 
@@ -51,11 +51,11 @@ func (m *model) answer(k screen.Key, pasted bool) action {
 	switch {
 	case k == "esc" && !pasted:
 		m.question = nil
-		m.say(false, "nothing was broken")
+		m.say("nothing was broken")
 	case k == "enter" && pasted:
 	case k == "enter" && q.accepts(q.input):
 		m.question = nil
-		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
+		m.say("breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
 		return action{toBreak: q}
 	case k == "enter":
 		q.wrongAnswer = true
@@ -81,13 +81,13 @@ func (q *question) accepts(input string) bool {
 func (m *model) showBreakResult(q *question, err error) {
 	switch {
 	case err == nil && q.delay > 0:
-		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.Owner, q.Fence, q.delay)
+		m.say("broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.Owner, q.Fence, q.delay)
 	case err == nil:
-		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.Owner, q.Fence)
+		m.say("broke %s, held by %s (fence %d)", words.Plain(q.name), q.Owner, q.Fence)
 	case errors.Is(err, pawl.ErrNoSuchLease), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
-		m.say(true, "nothing was broken: %s", words.Bare(err))
+		m.sayProblem("nothing was broken: %s", words.Bare(err))
 	default: // the answer may have been lost
-		m.say(true, "it is not known whether %s was broken: %s", words.Plain(q.name), words.Bare(err))
+		m.sayProblem("it is not known whether %s was broken: %s", words.Plain(q.name), words.Bare(err))
 	}
 }
 

@@ -93,7 +93,7 @@ func (m *model) alerts() (lines []screen.Line) {
 	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapText(text, style)...) }
 	if m.notice.text != "" && m.now.Before(m.notice.until) {
 		style := screen.Bold
-		if m.notice.bad {
+		if m.notice.isProblem {
 			style |= screen.Red
 		}
 		alert(m.notice.text, style)

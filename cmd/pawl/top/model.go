@@ -41,9 +41,9 @@ type model struct {
 
 // A notice is a message about the last key.
 type notice struct {
-	text  string
-	bad   bool
-	until time.Time
+	text      string
+	isProblem bool
+	until     time.Time
 }
 
 // A cursor is a place in a list that scrolls.
@@ -94,8 +94,13 @@ func (m *model) selected() *overview.Row {
 }
 
 // say shows a notice until a key is pressed, or for a minute.
-func (m *model) say(bad bool, format string, args ...any) {
-	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
+func (m *model) say(format string, args ...any) {
+	m.notice = notice{text: fmt.Sprintf(format, args...), until: m.now.Add(time.Minute)}
+}
+
+func (m *model) sayProblem(format string, args ...any) {
+	m.say(format, args...)
+	m.notice.isProblem = true
 }
 
 func (m *model) press(k screen.Key, pasted bool) action {
@@ -122,7 +127,7 @@ func (m *model) press(k screen.Key, pasted bool) action {
 	case k == "?", k == "h":
 		m.help = true
 	case k == "b" && m.readOnly:
-		m.say(true, "pawl top breaks leases only with --allow-break")
+		m.sayProblem("pawl top breaks leases only with --allow-break")
 	case m.openName != "":
 		m.pressName(k)
 	default:
@@ -171,11 +176,11 @@ func (m *model) pressName(k screen.Key) {
 	case "b":
 		switch {
 		case r == nil || len(r.Holders) == 0:
-			m.say(true, "nobody holds %s", words.Plain(m.openName))
+			m.sayProblem("nobody holds %s", words.Plain(m.openName))
 		case m.nameCursor.at < len(r.Holders):
 			m.askAboutLease(r, m.nameCursor.at)
 		default:
-			m.say(true, "a waiter has nothing that could be broken; choose a holder")
+			m.sayProblem("a waiter has nothing that could be broken; choose a holder")
 		}
 	default:
 		if r != nil {
