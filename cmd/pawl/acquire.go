@@ -53,7 +53,7 @@ The exit code is 0, or:
   printf %s "$handle" | pawl release`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("handle") && f.file == "" {
-				return usage(cmd, errors.New("--handle is empty"))
+				return usageError(cmd, errors.New("--handle is empty"))
 			}
 			return f.check(cmd, args[0])
 		}),
@@ -75,7 +75,7 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 		return err
 	}
 	if isMemory(url) {
-		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
+		return usageError(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
 	v.neverBlock()
 	a := &acquireCommand{job: f.job(v, loc, url, byDefault, name), asJSON: f.asJSON}
@@ -83,7 +83,7 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 	a.acquire = claim
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
-			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
+			return usageError(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
 		}
 		defer a.file.discard()
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
@@ -106,10 +106,10 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 // lease was never in this database. If the name has no fence, the database may have
 // deleted it; then the check allows the replacement of an old handle.
 func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *location) error {
-	if h.old == "" {
+	if h.oldHandle == "" {
 		return nil
 	}
-	stored, fence := access.LeaseOf(h.old) // Attach refuses text that is no handle
+	stored, fence := access.LeaseOf(h.oldHandle) // Attach refuses text that is no handle
 	name := loc.withoutNamespace(stored)
 	e, inspectErr := c.Inspect(ctx, name)
 	if inspectErr != nil && !errors.Is(inspectErr, pawl.ErrInvalid) {
@@ -120,7 +120,7 @@ func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *
 			return h.stillHeld(name, fence)
 		}
 	}
-	lease, err := c.Attach(ctx, pawl.Handle(h.old))
+	lease, err := c.Attach(ctx, pawl.Handle(h.oldHandle))
 	lost, isLost := errors.AsType[*pawl.LostError](err)
 	switch {
 	case isLost && lost.Err != nil: // the handle is from another server, where the lease may be held

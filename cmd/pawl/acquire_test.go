@@ -21,7 +21,7 @@ func TestARefusedAcquireDoesNotRenewTheOldLease(t *testing.T) {
 			defer c.Close()
 			lease := mustGet(c.Mutex("dep", pawl.WithTTL(4*time.Second)).Lock(t.Context()))(t)
 			handle := mustGet(lease.Detach(t.Context()))(t)
-			h := &handleFile{path: "f", old: string(handle), modTime: time.Now().Add(-2 * fenceRetention)}
+			h := &handleFile{path: "f", oldHandle: string(handle), modTime: time.Now().Add(-2 * fenceRetention)}
 			for range 3 {
 				if err := h.checkReplaceable(t.Context(), c, loc); !errors.Is(err, errNotAcquired) {
 					t.Errorf("the lease is held; checkReplaceable returns %v", err)

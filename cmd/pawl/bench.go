@@ -52,9 +52,9 @@ if another bench is running.`,
 		Args: cobra.MatchAll(noArgs, func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case duration < 100*time.Millisecond || duration > time.Hour:
-				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", duration))
+				return usageError(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", duration))
 			case clients < 1 || clients > maxClients:
-				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, maxClients))
+				return usageError(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, maxClients))
 			}
 			return nil
 		}),
@@ -64,7 +64,7 @@ if another bench is running.`,
 				return err
 			}
 			if isMemory(url) {
-				return usage(cmd, errors.New("mem: keeps locks in the memory of one client; there is nothing to measure"))
+				return usageError(cmd, errors.New("mem: keeps locks in the memory of one client; there is nothing to measure"))
 			}
 			ctx, stop := v.interruptible(cmd)
 			defer stop()

@@ -94,17 +94,17 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
 			switch hasFence := cmd.Flags().Changed("fence"); {
 			case yes && hasFence:
-				return usage(cmd, errors.New("--fence and --yes are mutually exclusive"))
+				return usageError(cmd, errors.New("--fence and --yes are mutually exclusive"))
 			case b.asJSON && !yes && !hasFence:
-				return usage(cmd, errors.New("--json requires --fence or --yes"))
+				return usageError(cmd, errors.New("--json requires --fence or --yes"))
 			}
 			if b.by == "" {
 				b.by = defaultBy()
 			}
 			if err := validateLabels(labels{"by": b.by, "reason": b.reason}); err != nil {
-				return usage(cmd, err)
+				return usageError(cmd, err)
 			}
-			return usage(cmd, checkBreakDelay(b.delay))
+			return usageError(cmd, checkBreakDelay(b.delay))
 		}),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -188,7 +188,7 @@ func (b *breakCommand) askFence(ctx context.Context, cmd *cobra.Command) error {
 	}
 	missing := fmt.Errorf("missing --fence; use --fence %d, or --yes to break every current holder", e.Holders[0].Fence)
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return usage(cmd, missing)
+		return usageError(cmd, missing)
 	}
 	fmt.Fprint(b.v.err, "pawl: type the fence of the lease to break: ")
 	line, _ := untilDone(ctx, func() (string, error) { return bufio.NewReader(os.Stdin).ReadString('\n') })
@@ -198,7 +198,7 @@ func (b *breakCommand) askFence(ctx context.Context, cmd *cobra.Command) error {
 	}
 	fence, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
 	if err != nil {
-		return usage(cmd, errors.New("not a fence; nothing was broken"))
+		return usageError(cmd, errors.New("not a fence; nothing was broken"))
 	}
 	return b.breakFence(ctx, fence)
 }

@@ -49,9 +49,9 @@ type child struct {
 	paused       chan syscall.Signal // the signal that stopped it
 	endRequested bool                // pawl has sent it a signal that asks it to end
 
-	// undelivered reports the first signal that could not be sent to the group, for
+	// onUndelivered reports the first signal that could not be sent to the group, for
 	// example because the command has changed its user. It may be nil.
-	undelivered func(s syscall.Signal, err error)
+	onUndelivered func(s syscall.Signal, err error)
 
 	env      []string
 	checking sync.Mutex
@@ -94,7 +94,7 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	started := make(chan error)
 	go c.run(path, argv, attr, started)
 	err := <-started
-	// Ignore SIGTTOU after the start, because the child would inherit that. Pawl can then
+	// Ignore SIGTTOU only now, because a child inherits ignored signals. Pawl can then
 	// write to the terminal, and take it back, while another group is in the foreground.
 	ignoresTTOU = ignoresTTOU || !signal.Ignored(unix.SIGTTOU)
 	signal.Ignore(unix.SIGTTOU)
@@ -221,7 +221,7 @@ func (c *child) pass(s os.Signal) {
 	c.send(s)
 	switch s {
 	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP:
-		c.kill(unix.SIGCONT)
+		c.signalGroup(unix.SIGCONT)
 	}
 }
 
@@ -230,13 +230,13 @@ func (c *child) send(s os.Signal) {
 	if asksToEnd(s) {
 		c.endRequested = true
 	}
-	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are
+	c.signalGroup(s.(syscall.Signal)) //nolint:forcetypeassert // on these systems all signals are
 }
 
-func (c *child) kill(s syscall.Signal) {
-	if err := unix.Kill(-c.pid, s); errors.Is(err, unix.EPERM) && c.undelivered != nil {
-		c.undelivered(s, err)
-		c.undelivered = nil
+func (c *child) signalGroup(s syscall.Signal) {
+	if err := unix.Kill(-c.pid, s); errors.Is(err, unix.EPERM) && c.onUndelivered != nil {
+		c.onUndelivered(s, err)
+		c.onUndelivered = nil
 	}
 }
 
@@ -247,14 +247,14 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
 	var killedAt time.Time // when it sent SIGKILL for the first time
 	if killAt(begun).After(begun) {
-		c.kill(unix.SIGTERM)
-		c.kill(unix.SIGCONT) // a stopped process does not get SIGTERM
+		c.signalGroup(unix.SIGTERM)
+		c.signalGroup(unix.SIGCONT) // a stopped process does not get SIGTERM
 	}
 	pause := time.Millisecond
 	for polls := 1; !c.gone(polls%8 == 0); polls++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
-			c.kill(unix.SIGKILL) // repeatedly, because a process may just have forked
+			c.signalGroup(unix.SIGKILL) // repeatedly, because a process may just have forked
 			if killedAt.IsZero() {
 				killedAt = time.Now() // not the due time, because pawl itself may have been stopped
 			}
@@ -290,7 +290,7 @@ func (c *child) gone(thorough bool) bool {
 	if !thorough || !allDead(c.pid) {
 		return false
 	}
-	c.kill(unix.SIGKILL) // kill a process that was forked meanwhile
+	c.signalGroup(unix.SIGKILL) // kill a process that was forked meanwhile
 	return allDead(c.pid)
 }
 

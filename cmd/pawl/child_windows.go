@@ -40,8 +40,8 @@ type child struct {
 	ctrlZ        chan os.Signal      // receives nothing
 	endRequested bool                // always false: pawl sends no signal, the console sends Ctrl-C to each process
 
-	undelivered func(syscall.Signal, error) // called for a signal that did not reach the child; never on Windows
-	done        chan struct{}               // closed when the process has ended
+	onUndelivered func(syscall.Signal, error) // called for a signal that did not reach the child; never on Windows
+	done          chan struct{}               // closed when the process has ended
 }
 
 func startChild(path string, argv, env []string, _ chan os.Signal) (*child, error) {

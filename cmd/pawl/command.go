@@ -82,7 +82,7 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
 		problem = "--health is empty"
 	}
 	if problem != "" {
-		return usage(cmd, errors.New(problem))
+		return usageError(cmd, errors.New(problem))
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func reserve(ttl time.Duration) time.Duration { return max(ttl/10, minReserve) }
 func (f *commandFlags) checkGrace(cmd *cobra.Command, ttl time.Duration) error {
 	grace := f.grace
 	if err := driver.ValidateDelay("--grace", grace); err != nil {
-		return usage(cmd, err)
+		return usageError(cmd, err)
 	}
 	maxGrace := max(ttl/2-reserve(ttl), 0)
 	if grace <= maxGrace || !cmd.Flags().Changed("grace") {
@@ -124,7 +124,7 @@ func (f *commandFlags) checkGrace(cmd *cobra.Command, ttl time.Duration) error {
 	if driver.ValidateTTL("", minTTL) == nil {
 		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, minTTL)
 	}
-	return usage(cmd, problem)
+	return usageError(cmd, problem)
 }
 
 // margin returns how long before the end of its lease a lock counts as lost. It leaves
@@ -156,7 +156,7 @@ func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	if cmd.Flags().Changed("max-hold") {
 		if err := driver.ValidateTTL("--max-hold", f.maxHold); err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 	}
 	return f.checkGrace(cmd, f.ttl)

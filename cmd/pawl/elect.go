@@ -63,7 +63,7 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 	if err := f.jobFlags.check(cmd, args); err != nil {
 		return err
 	}
-	return usage(cmd, driver.ValidateValue([]byte(f.value)))
+	return usageError(cmd, driver.ValidateValue([]byte(f.value)))
 }
 
 func (f *electFlags) run(v *output, loc *location, cmd *cobra.Command, args []string) error {

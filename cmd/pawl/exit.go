@@ -77,9 +77,9 @@ func codeOf(err error) int {
 	return exitOther
 }
 
-// usage returns the error for wrong arguments, which refers to the help, or nil if err is
-// nil.
-func usage(cmd *cobra.Command, err error) error {
+// usageError returns the error for wrong arguments, which refers to the help. If err is
+// nil, it returns nil.
+func usageError(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -117,7 +117,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "run" && slices.Contains(flockOnly, unknown.GetSpecifiedName()) {
 		err = fmt.Errorf("%w: it is a flag of flock, but no file descriptor has the lock here; leave it out", err)
 	}
-	return usage(cmd, err)
+	return usageError(cmd, err)
 }
 
 // flockOnly has the flags of flock that run does not have.

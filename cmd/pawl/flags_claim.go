@@ -141,7 +141,7 @@ func (f *claimFlags) contradiction(given func(flag string) bool) string {
 func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 	given := cmd.Flags().Changed
 	if problem := f.contradiction(given); problem != "" {
-		return usage(cmd, errors.New(problem))
+		return usageError(cmd, errors.New(problem))
 	}
 	if err := cmp.Or(
 		driver.ValidateName(name),
@@ -151,7 +151,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 		driver.ValidateDelay("--wait", f.wait),
 		validateLabels(f.labels),
 	); err != nil {
-		return usage(cmd, err)
+		return usageError(cmd, err)
 	}
 	f.noWait = f.noWait || given("wait") && f.wait == 0
 	if f.skip {

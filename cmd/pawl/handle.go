@@ -45,9 +45,9 @@ func (h *handleSource) add(cmd *cobra.Command) {
 func (h *handleSource) refuseArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
-		return usage(cmd, errors.New("unexpected argument; the handle comes from standard input or --handle FILE, because other users can read a command line"))
+		return usageError(cmd, errors.New("unexpected argument; the handle comes from standard input or --handle FILE, because other users can read a command line"))
 	case cmd.Flags().Changed("handle") && h.file == "":
-		return usage(cmd, errors.New("--handle is empty"))
+		return usageError(cmd, errors.New("--handle is empty"))
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	if h.file != "" {
 		f, err := os.Open(h.file)
 		if err != nil {
-			return "", usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), withoutPath(err)))
+			return "", usageError(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), withoutPath(err)))
 		}
 		defer f.Close()
 		source, in = words.Plain(h.file), f
@@ -66,7 +66,7 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", source)
 		}
 	} else if term.IsTerminal(int(in.Fd())) {
-		return "", usage(cmd, errors.New("standard input is a terminal; pipe the handle into it, or use --handle FILE"))
+		return "", usageError(cmd, errors.New("standard input is a terminal; pipe the handle into it, or use --handle FILE"))
 	}
 	all, err := untilDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxHandleSize+1)) })
 	text := strings.TrimSpace(string(all))
@@ -74,11 +74,11 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		return "", usage(cmd, fmt.Errorf("cannot read the handle from %s: %w", source, withoutPath(err)))
+		return "", usageError(cmd, fmt.Errorf("cannot read the handle from %s: %w", source, withoutPath(err)))
 	case text == "":
-		return "", usage(cmd, fmt.Errorf("%s is empty; want the handle that pawl acquire printed", source))
+		return "", usageError(cmd, fmt.Errorf("%s is empty; want the handle that pawl acquire printed", source))
 	case len(text) > maxHandleSize || !strings.HasPrefix(text, handlePrefix):
-		return "", usage(cmd, fmt.Errorf("%s has no handle; want what pawl acquire printed, which begins with %s", source, handlePrefix))
+		return "", usageError(cmd, fmt.Errorf("%s has no handle; want what pawl acquire printed, which begins with %s", source, handlePrefix))
 	}
 	return text, nil
 }
@@ -94,10 +94,10 @@ func withoutPath(err error) error {
 // A handleFile is the file to which acquire writes the handle. The file appears only when
 // it is complete: acquire writes a temporary file in the same folder, and renames that.
 type handleFile struct {
-	path    string
-	temp    *os.File  // the temporary file
-	old     string    // the handle to replace, or empty
-	modTime time.Time // of the file that has the old handle
+	path      string
+	temp      *os.File  // the temporary file
+	oldHandle string    // the handle to replace, or empty
+	modTime   time.Time // of the file that has the old handle
 }
 
 // newHandleFile creates the temporary file before the lock is claimed, so that a user
@@ -114,8 +114,8 @@ func newHandleFile(path string) (*handleFile, error) {
 	default:
 		h.modTime = info.ModTime()
 		text, _ := os.ReadFile(path)
-		h.old = strings.TrimSpace(string(text))
-		if !info.Mode().IsRegular() || !strings.HasPrefix(h.old, handlePrefix) || len(h.old) > maxHandleSize {
+		h.oldHandle = strings.TrimSpace(string(text))
+		if !info.Mode().IsRegular() || !strings.HasPrefix(h.oldHandle, handlePrefix) || len(h.oldHandle) > maxHandleSize {
 			return nil, errors.New("the file exists, and has no handle in it; give another path")
 		}
 	}
@@ -134,7 +134,7 @@ func (h *handleFile) write(handle string) error {
 	if err = cmp.Or(err, h.temp.Close()); err != nil {
 		return err
 	}
-	if h.old == "" {
+	if h.oldHandle == "" {
 		// A link, unlike a rename, never replaces another file. Some file systems have no
 		// links.
 		if err := os.Link(h.temp.Name(), h.path); err == nil || errors.Is(err, fs.ErrExist) {

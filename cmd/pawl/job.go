@@ -107,7 +107,7 @@ func (j *job) hold(lease jobLease) error {
 			j.startEndTimeout()
 		}
 	}()
-	c.undelivered = j.v.warnUndelivered
+	c.onUndelivered = j.v.warnUndelivered
 	j.child.Store(c)
 	var maxHoldOver <-chan time.Time
 	if j.maxHold > 0 {
@@ -241,7 +241,6 @@ func parentsFences() map[string]uint64 {
 //
 // and with the channels ended, which receives its end once, paused and ctrlZ.
 
-// An ending is the end of a child: its exit code, and whether a signal ended it.
 type ending struct {
 	code     int  // the exit code, 128 + n after signal n
 	bySignal bool // a signal ended it

@@ -66,7 +66,7 @@ func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err 
 		}
 		rawURL, byDefault = fileURL(file), true
 	}
-	return rawURL, byDefault, usage(cmd, err)
+	return rawURL, byDefault, usageError(cmd, err)
 }
 
 // findNamespace sets the namespace. It refuses an empty one, which may come from an unset
@@ -75,17 +75,17 @@ func (l *location) findNamespace(cmd *cobra.Command) error {
 	value, isSet := os.LookupEnv(namespaceVariable)
 	switch given := cmd.Flags().Changed("namespace"); {
 	case given && l.namespace == "":
-		return usage(cmd, errors.New("--namespace is empty"))
+		return usageError(cmd, errors.New("--namespace is empty"))
 	case given:
 	case isSet && value == "":
-		return usage(cmd, errors.New(namespaceVariable+" is empty; set it to a namespace, or unset it for none"))
+		return usageError(cmd, errors.New(namespaceVariable+" is empty; set it to a namespace, or unset it for none"))
 	case value == "":
 		return nil
 	default:
 		l.namespace = value
 	}
 	_, err := l.namespaces()
-	return usage(cmd, err)
+	return usageError(cmd, err)
 }
 
 // namespaces returns the namespaces from the outermost to the innermost. --namespace

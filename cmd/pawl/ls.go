@@ -95,10 +95,9 @@ func withClient(ctx context.Context, v *output, loc *location, cmd *cobra.Comman
 // doNothing is the ifNoFile of commands that then print nothing more.
 func doNothing() error { return nil }
 
-// noArgs is for a command without arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, fmt.Errorf("unexpected argument %q", args[0]))
+		return usageError(cmd, fmt.Errorf("unexpected argument %q", args[0]))
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 				problem += fmt.Sprintf("; did you mean %q?", similar[0])
 			}
-			return usage(cmd, errors.New(problem))
+			return usageError(cmd, errors.New(problem))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showsVersion {
@@ -173,9 +173,9 @@ func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 func refuseUnknownShell(completion *cobra.Command) {
 	completion.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usage(cmd, fmt.Errorf("missing shell; want %s", wordList(verbs(completion))))
+			return usageError(cmd, fmt.Errorf("missing shell; want %s", wordList(verbs(completion))))
 		}
-		return usage(cmd, fmt.Errorf("no completion for %q; want %s", args[0], wordList(verbs(completion))))
+		return usageError(cmd, fmt.Errorf("no completion for %q; want %s", args[0], wordList(verbs(completion))))
 	}
 	completion.RunE = func(*cobra.Command, []string) error { return nil } // Args refuses all
 }
@@ -188,7 +188,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usage(cmd.Root(), fmt.Errorf("unknown command %q", args[0]))
+				return usageError(cmd.Root(), fmt.Errorf("unknown command %q", args[0]))
 			}
 			return topic.Help()
 		},

@@ -21,11 +21,11 @@ func newMan() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:
-				return usage(cmd, errors.New("missing DIR"))
+				return usageError(cmd, errors.New("missing DIR"))
 			case 1:
 				return nil
 			}
-			return usage(cmd, errors.New("too many arguments; want one DIR"))
+			return usageError(cmd, errors.New("too many arguments; want one DIR"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeManuals(cmd.Root(), args[0])

@@ -91,24 +91,24 @@ func (f *onceFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0: // commandFlags.check refuses it
 	case separator != 1 && separator != 2:
-		return usage(cmd, errors.New("want NAME, KEY or --every, and -- before COMMAND"))
+		return usageError(cmd, errors.New("want NAME, KEY or --every, and -- before COMMAND"))
 	case separator == 1 && !hasEvery:
-		return usage(cmd, errors.New("missing KEY or --every"))
+		return usageError(cmd, errors.New("missing KEY or --every"))
 	case separator == 2 && hasEvery:
-		return usage(cmd, errors.New("KEY and --every are mutually exclusive"))
+		return usageError(cmd, errors.New("KEY and --every are mutually exclusive"))
 	case separator == 2 && args[1] == "":
-		return usage(cmd, errors.New("KEY is empty"))
+		return usageError(cmd, errors.New("KEY is empty"))
 	case separator == 2:
 		f.key, f.args = args[1], slices.Delete(slices.Clone(args), 1, 2)
 	case f.every < time.Second:
-		return usage(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", f.every))
+		return usageError(cmd, fmt.Errorf("--every is %v; allowed: at least 1s", f.every))
 	case driver.ValidateName(args[0]+clockSuffix) != nil && driver.ValidateName(args[0]) == nil:
-		return usage(cmd, fmt.Errorf("name has %d bytes; allowed with --every: at most %d", len(args[0]), driver.MaxName-len(clockSuffix)))
+		return usageError(cmd, fmt.Errorf("name has %d bytes; allowed with --every: at most %d", len(args[0]), driver.MaxName-len(clockSuffix)))
 	}
 	if err := f.jobFlags.check(cmd, f.args); err != nil {
 		return err
 	}
-	return usage(cmd, driver.ValidateValue([]byte(f.key)))
+	return usageError(cmd, driver.ValidateValue([]byte(f.key)))
 }
 
 func (f *onceFlags) run(v *output, loc *location, cmd *cobra.Command) error {

@@ -40,8 +40,8 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 		if invalid.Allowed != "none" {
 			accepted = strings.Split(invalid.Allowed, ", ")
 		}
-		if listed := listedParameters(t, "../../"+folder); !slices.Equal(listed, accepted) {
-			t.Errorf("the package comment of %s has the parameters\n%v, and URLs may have\n%v", folder, listed, accepted)
+		if documented := listedParameters(t, "../../"+folder); !slices.Equal(documented, accepted) {
+			t.Errorf("the package comment of %s has the parameters\n%v, and URLs may have\n%v", folder, documented, accepted)
 		}
 	}
 }

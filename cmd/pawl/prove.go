@@ -92,7 +92,7 @@ nothing, 64 for wrong usage, or 69 if the database is unavailable.`,
   pawl prove --check pawl-prove.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(cmd, fmt.Errorf("more than one URL: %d", len(args)))
+				return usageError(cmd, fmt.Errorf("more than one URL: %d", len(args)))
 			}
 			return p.validate(cmd, args)
 		},
@@ -180,7 +180,7 @@ func (p *proof) validate(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if problem != "" {
-		return usage(cmd, errors.New(problem))
+		return usageError(cmd, errors.New(problem))
 	}
 	return nil
 }
@@ -198,18 +198,18 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 	case len(args) == 0:
 		url, _, err = p.loc.find(cmd)
 	case cmd.Flags().Changed("url"):
-		err = usage(cmd, errors.New("--url and URL are mutually exclusive"))
+		err = usageError(cmd, errors.New("--url and URL are mutually exclusive"))
 	case args[0] == "":
-		err = usage(cmd, errors.New("URL is empty"))
+		err = usageError(cmd, errors.New("URL is empty"))
 	default:
 		url = args[0]
-		err = usage(cmd, checkScheme(url))
+		err = usageError(cmd, checkScheme(url))
 	}
 	if err != nil {
 		return "", err
 	}
 	if scheme := worker.PlantNeeds(p.planted); scheme != "" && !strings.HasPrefix(url, scheme+":") {
-		return "", usage(cmd, fmt.Errorf("--planted %s is for %s URLs only", p.planted, scheme))
+		return "", usageError(cmd, fmt.Errorf("--planted %s is for %s URLs only", p.planted, scheme))
 	}
 	return url, nil
 }

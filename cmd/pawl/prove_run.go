@@ -26,7 +26,7 @@ import (
 func (p *proof) faultKinds(cmd *cobra.Command, url string) (kinds []string, err error) {
 	targets, reason := proxy.Split(url)
 	if p.server.Command != "" && len(targets) == 0 {
-		return nil, usage(cmd, fmt.Errorf("--server-cmd needs the address of the server: %s", reason))
+		return nil, usageError(cmd, fmt.Errorf("--server-cmd needs the address of the server: %s", reason))
 	}
 	possible := prove.PossibleFaults(len(targets) > 0, p.server)
 	if len(p.faults) == 0 {
@@ -39,11 +39,11 @@ func (p *proof) faultKinds(cmd *cobra.Command, url string) (kinds []string, err 
 		switch {
 		case slices.Contains(possible, k):
 		case strings.HasPrefix(k, "server-"):
-			return nil, usage(cmd, fmt.Errorf("the fault %s needs --server-cmd", k))
+			return nil, usageError(cmd, fmt.Errorf("the fault %s needs --server-cmd", k))
 		case k == history.FailOver:
-			return nil, usage(cmd, fmt.Errorf("the fault %s needs --failover-cmd", k))
+			return nil, usageError(cmd, fmt.Errorf("the fault %s needs --failover-cmd", k))
 		default:
-			return nil, usage(cmd, fmt.Errorf("the fault %s is not possible: %s", k, reason))
+			return nil, usageError(cmd, fmt.Errorf("the fault %s is not possible: %s", k, reason))
 		}
 	}
 	return p.faults, nil

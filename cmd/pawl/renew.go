@@ -96,7 +96,7 @@ func withLease(v *output, loc *location, cmd *cobra.Command, h *handleSource, f 
 	case isLost:
 		return notHeldAnyMore(lost)
 	case errors.Is(err, pawl.ErrInvalid):
-		return usage(cmd, foreignHandle(err))
+		return usageError(cmd, foreignHandle(err))
 	}
 	return err
 }

@@ -78,10 +78,10 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	for i, name := range f.also {
 		if name == args[0] || slices.Contains(f.also[:i], name) {
-			return usage(cmd, fmt.Errorf("the name %q is given twice", name))
+			return usageError(cmd, fmt.Errorf("the name %q is given twice", name))
 		}
 		if err := driver.ValidateName(name); err != nil {
-			return usage(cmd, err)
+			return usageError(cmd, err)
 		}
 	}
 	return nil

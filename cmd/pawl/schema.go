@@ -23,7 +23,7 @@ Give --schema and --prefix as in the URL that the locks are opened with.`,
   pawl schema mysql --prefix locks_ | mysql app`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || schemas[args[0]] == nil {
-				return usage(cmd, fmt.Errorf("want one backend of %s%s", cmp.Or(wordList(slices.Sorted(maps.Keys(schemas))), "none"), leftOutHint))
+				return usageError(cmd, fmt.Errorf("want one backend of %s%s", cmp.Or(wordList(slices.Sorted(maps.Keys(schemas))), "none"), leftOutHint))
 			}
 			return nil
 		},

@@ -108,9 +108,9 @@ func (s *serveCommand) check(cmd *cobra.Command, _ []string) error {
 		problem = fmt.Sprintf("--listen %s can be reached by others; use --token-file, or --client-ca with --tls-cert and --tls-key", s.listen)
 	}
 	if problem != "" {
-		return usage(cmd, errors.New(problem))
+		return usageError(cmd, errors.New(problem))
 	}
-	return usage(cmd, checkBreakDelay(s.delay))
+	return usageError(cmd, checkBreakDelay(s.delay))
 }
 
 // isInvalidHost reports whether a browser can never send this as a host name.

@@ -153,8 +153,8 @@ func visit(t *testing.T, page string, ca *certtest.Authority, operator *certtest
 // and the authorities while the page is served.
 func TestServeWithCertificatesOfBothSides(t *testing.T) {
 	ca := certtest.NewAuthority(t)
-	own, operator := certtest.NewIdentity(t, t.TempDir(), ca, "localhost"), certtest.NewIdentity(t, t.TempDir(), ca, "operator")
-	page, _, _ := servePage(t, serveCommand{listen: "0.0.0.0:0", cert: own.Cert, key: own.Key, clientCA: own.CA})
+	server, operator := certtest.NewIdentity(t, t.TempDir(), ca, "localhost"), certtest.NewIdentity(t, t.TempDir(), ca, "operator")
+	page, _, _ := servePage(t, serveCommand{listen: "0.0.0.0:0", cert: server.Cert, key: server.Key, clientCA: server.CA})
 	if !strings.HasPrefix(page, "https://localhost:") {
 		t.Errorf("the page is %s", page)
 	}
@@ -165,12 +165,12 @@ func TestServeWithCertificatesOfBothSides(t *testing.T) {
 		t.Errorf("it answers %d, %v", code, err)
 	}
 	next := certtest.NewAuthority(t)
-	own.Replace(t, next)
+	server.Replace(t, next)
 	operator.Replace(t, next)
 	if code, err := visit(t, page, next, operator); code != http.StatusOK {
 		t.Errorf("with the new files it answers %d, %v", code, err)
 	}
-	for _, file := range []string{own.Cert, own.Key, own.CA} {
+	for _, file := range []string{server.Cert, server.Key, server.CA} {
 		noError(t, os.WriteFile(file, []byte("half"), 0o600))
 	}
 	if code, err := visit(t, page, next, operator); code != http.StatusOK {
@@ -179,9 +179,9 @@ func TestServeWithCertificatesOfBothSides(t *testing.T) {
 }
 
 func TestServeRefusesAnInvalidCA(t *testing.T) {
-	own := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "localhost")
-	s := serveCommand{cert: own.Cert, key: own.Key}
-	for file, want := range map[string]string{own.Key: "has no certificate", own.Key + ".none": "cannot use the client CA"} {
+	server := certtest.NewIdentity(t, t.TempDir(), certtest.NewAuthority(t), "localhost")
+	s := serveCommand{cert: server.Cert, key: server.Key}
+	for file, want := range map[string]string{server.Key: "has no certificate", server.Key + ".none": "cannot use the client CA"} {
 		s.clientCA = file
 		if _, err := s.tls(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)

@@ -58,10 +58,9 @@ The exit code is 0, or 69 if the database is unavailable.`,
 	return cmd
 }
 
-// optionalPrefix allows one PREFIX.
 func optionalPrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usage(cmd, errors.New("too many arguments; want one PREFIX"))
+		return usageError(cmd, errors.New("too many arguments; want one PREFIX"))
 	}
 	return nil
 }
@@ -70,9 +69,9 @@ func optionalPrefix(cmd *cobra.Command, args []string) error {
 func oneName(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return usage(cmd, errors.New("missing NAME"))
+		return usageError(cmd, errors.New("missing NAME"))
 	case 1:
-		return usage(cmd, driver.ValidateName(args[0]))
+		return usageError(cmd, driver.ValidateName(args[0]))
 	}
-	return usage(cmd, errors.New("too many arguments; want one NAME"))
+	return usageError(cmd, errors.New("too many arguments; want one NAME"))
 }

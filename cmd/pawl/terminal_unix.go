@@ -101,7 +101,7 @@ func (c *child) handleStop(s syscall.Signal, held func() bool) {
 	if t.inForeground() && (lendAgain || t.startsInForeground()) {
 		t.lend(c.pid)
 	}
-	c.kill(unix.SIGCONT)
+	c.signalGroup(unix.SIGCONT)
 }
 
 // stopOwnGroup stops pawl's whole group, as the terminal does, because the shell may

@@ -39,11 +39,11 @@ when it started; 128 + n after signal n.`,
 		Example: `  pawl top
   pawl top report:
   pawl top --allow-break`,
-		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usage(cmd, checkBreakDelay(delay)) }),
+		Args:              cobra.MatchAll(optionalPrefix, func(cmd *cobra.Command, _ []string) error { return usageError(cmd, checkBreakDelay(delay)) }),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.out != os.Stdout || !screen.Drawable() {
-				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
+				return usageError(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
 			return runTop(loc, cmd, top.Options{Prefix: strings.Join(args, ""), AllowBreak: allowBreak, By: defaultBy(), Delay: delay})
 		},

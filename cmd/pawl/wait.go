@@ -33,7 +33,7 @@ The exit code is 0, or:
   # Is it free now?
   pawl wait -q -w 0 nightly && echo free`,
 		Args: cobra.MatchAll(oneName, func(cmd *cobra.Command, _ []string) error {
-			return usage(cmd, driver.ValidateDelay("--wait", maxWait))
+			return usageError(cmd, driver.ValidateDelay("--wait", maxWait))
 		}),
 		ValidArgsFunction: completeName(loc),
 		RunE: func(cmd *cobra.Command, args []string) error {
