@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	benchName  = "pawl-bench"     // the lock of a bench, which measures pawl-bench:0, pawl-bench:1, ...
+	benchName  = "pawl-bench"     // the lock of a running bench; it measures pawl-bench:0, pawl-bench:1, ...
 	benchTTL   = 30 * time.Second // after kill -9, no other bench can run for this time
 	maxClients = 256
 

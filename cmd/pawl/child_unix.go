@@ -242,7 +242,7 @@ func (c *child) signalGroup(s syscall.Signal) {
 
 // stop ends the group: with SIGTERM, and with SIGKILL at the time that killAt returns,
 // which may become earlier meanwhile. It returns true when no process of the group is
-// left, or false some time after SIGKILL.
+// left, or false when killTimeout has passed after SIGKILL.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
 	var killedAt time.Time // when it sent SIGKILL for the first time

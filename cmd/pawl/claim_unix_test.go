@@ -11,7 +11,7 @@ import (
 	listed "github.com/pawl-go/pawl/internal/backends"
 )
 
-// A hungServer accepts connections, and does not answer.
+// hungServer returns the address of a server that accepts connections but never answers.
 func hungServer(t *testing.T) (addr string) {
 	t.Helper()
 	l := mustGet(net.Listen("tcp", "127.0.0.1:0"))(t)

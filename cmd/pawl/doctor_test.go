@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A backend's text may have several lines. They stay lines, and move no cursor.
+// A backend's text may have several lines. Each stays a line, and moves no cursor.
 func TestFindingsKeepTheirLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

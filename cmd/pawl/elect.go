@@ -94,7 +94,7 @@ type election struct {
 	ctrlZ       stopKey // catches Ctrl-Z between two terms
 }
 
-// An electionTerm is one term. The goroutine that gets the signals runs its command.
+// An electionTerm is one term. The goroutine that receives the signals runs its command.
 type electionTerm struct {
 	lease *pawl.Lease
 	end   chan error // gets the exit error, or nil if the lead was lost

@@ -55,7 +55,7 @@ const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n e
 type exit struct {
 	code        int
 	err         error
-	keySignal   os.Signal // the signal of the terminal's key that ended the child, or nil
+	keySignal   os.Signal // the signal of a key, such as Ctrl-C, that ended the child; or nil
 	deathSignal os.Signal // the signal with which pawl ends itself, or nil
 }
 

@@ -75,7 +75,7 @@ func wantWriteError(t *testing.T, args ...string) {
 }
 
 // Output that cannot be written is an error in every command.
-func TestOutputThatCannotBeWritten(t *testing.T) {
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	noError(t, os.CopyFS(dir, os.DirFS("testdata/histories")))
 	urlFlag, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")

@@ -236,7 +236,7 @@ func parentsFences() map[string]uint64 {
 //	handleStop(s, held)                   handles its stop, for example by Ctrl-Z
 //	check(ctx, line)                      runs a shell line beside it, and returns its error
 //	stop(killAt)                          ends the group, and reports whether it is gone
-//	keySignal()                           the signal of a terminal's key that ended it
+//	keySignal()                           returns the signal of a key that ended it, or nil
 //	close()                               releases the terminal and other resources
 //
 // and with the channels ended, which receives its end once, paused and ctrlZ.

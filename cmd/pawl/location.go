@@ -252,8 +252,8 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 // closeSoon closes the client, and does not wait long for a backend that does not answer.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, releaseTimeout) }
 
-// closeWithin gives Shutdown half of d, because Shutdown then tries once more to release
-// the remaining leases. closeWithin returns after d at the latest.
+// closeWithin closes the client, and returns after d at the latest. Shutdown gets half of
+// d, because it then tries once more to release the remaining leases.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

@@ -77,7 +77,7 @@ func execute(v *output, args []string) int {
 // time.
 var setUpCobra = sync.OnceFunc(func() {
 	cobra.EnableCommandSorting = false
-	cobra.MousetrapHelpText = "" // so that Explorer may start it
+	cobra.MousetrapHelpText = "" // so that Windows Explorer may start pawl
 })
 
 func newRoot(v *output) *cobra.Command {
@@ -168,8 +168,8 @@ func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
 	root.AddCommand(verbs...)
 }
 
-// refuseUnknownShell refuses a shell without completion. cobra would print its help,
-// which eval would then run.
+// refuseUnknownShell refuses a shell without completion. For such a shell, cobra would
+// print its help, which the eval of the user's shell would run.
 func refuseUnknownShell(completion *cobra.Command) {
 	completion.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

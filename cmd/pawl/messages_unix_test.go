@@ -87,7 +87,7 @@ func handleOf(content string) string {
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// The golden file has the messages that no script can cause, or not in each form.
+// Scripts cannot cause each message in all its forms. The golden file has the others.
 func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}

@@ -216,7 +216,7 @@ func TestServeLogsAPanic(t *testing.T) {
 	}
 }
 
-// http.ErrAbortHandler, with which a handler gives up an answer, is not a fault.
+// A handler gives up an answer by a panic with http.ErrAbortHandler. That is no fault.
 func TestAnAbortedAnswerIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	h := logPanics(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), slog.New(slog.NewTextHandler(&log, nil)))

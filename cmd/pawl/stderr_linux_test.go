@@ -143,7 +143,7 @@ func TestUnreadMessagesBlockNothing(t *testing.T) {
 
 // A signal ends pawl acquire although no process reads its handle. It releases the lease,
 // because no other process could.
-func TestAnUnreadHandleIsReleased(t *testing.T) {
+func TestTheLeaseOfAnUnreadHandleIsReleased(t *testing.T) {
 	b := newLab(t)
 	w := fullPipe(t)
 	p := b.startWith(func(cmd *exec.Cmd) { cmd.Stdout = w }, "pawl", "acquire", "x")
@@ -155,7 +155,7 @@ func TestAnUnreadHandleIsReleased(t *testing.T) {
 	}
 }
 
-// A command that prints an error ends without a reader.
+// A command that prints an error ends even if no process reads the error.
 func TestNoErrorWaitsForAReader(t *testing.T) {
 	b := newLab(t)
 	w := fullPipe(t)

@@ -217,8 +217,8 @@ func (e *emulator) setMode(which string, on bool) {
 		if on {
 			e.alt = e.blank()
 		}
-	case "?1", "?2004": // other keys, and marks of pasted text
-	case "?25", "?7": // the cursor, and lines that wrap: on in a shell
+	case "?1", "?2004": // the codes of the cursor keys, and marks of pasted text
+	case "?25", "?7": // a visible cursor, and lines that wrap: a shell has both
 		on = !on
 	case "?2026": // the beginning or the end of a frame
 		return

@@ -219,7 +219,7 @@ func TestTerminalFgChecksTheLease(t *testing.T) {
 
 // A command in the background stops when it reads from the terminal. fg gives it the
 // terminal.
-func TestTerminalInTheBackground(t *testing.T) {
+func TestTerminalGoesToABackgroundCommandAfterFg(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line' &`)
@@ -237,7 +237,7 @@ func TestTerminalInTheBackground(t *testing.T) {
 
 // In a pipe, the other processes have the terminal until the command needs it. Ctrl-C
 // still reaches the command.
-func TestTerminalInAPipe(t *testing.T) {
+func TestTerminalGoesToACommandInAPipeWhenItReads(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line; exec sleep 1000' | cat`)

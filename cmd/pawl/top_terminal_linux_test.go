@@ -69,7 +69,7 @@ func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
 }
 
 // Top shows a lease, a waiter, a hand-over and the filter. Then it restores the terminal.
-func TestTopShowsWhatHappens(t *testing.T) {
+func TestTopShowsAHandOverAndTheFilter(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.resize(80, 24)

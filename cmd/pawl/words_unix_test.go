@@ -53,7 +53,7 @@ func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	for _, file := range files {
 		text := mustGet(os.ReadFile(file))(t)
 		all.Write(text)
-		all.WriteString(strings.ReplaceAll(string(text), `\`, "")) // a script has patterns
+		all.WriteString(strings.ReplaceAll(string(text), `\`, "")) // a script has patterns, with backslashes
 	}
 	goldenText := oneSpace(all.String())
 	sources := mustGet(filepath.Glob("*.go"))(t)

@@ -67,8 +67,8 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 	return append(line, screen.Span{Text: state})
 }
 
-// nameBlocks shows waiters for this name that keep others waiting meanwhile. Deadlocks
-// are among the alerts.
+// nameBlocks shows the waiters for this name that hold other names meanwhile. The alerts
+// show deadlocks.
 func (m *model) nameBlocks() (lines []screen.Line) {
 	for _, b := range m.view.Blocks().Of(m.openName) {
 		if len(lines) == 3 {

@@ -89,8 +89,8 @@ func shown(mock vt.MockTerm, width, height int) string {
 	return b.String()
 }
 
-// The terminal shows the last frame, whatever frames came before.
-func TestFrameAfterFrame(t *testing.T) {
+// The frames before the last leave nothing on the terminal.
+func TestTheTerminalShowsTheLastFrame(t *testing.T) {
 	const width, height = 16, 4
 	s, mock := openMock(t, width, height)
 	pieces := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", " ", "夜", "é", "🔒", "\x1b", "\u05d0", "\n"}), 0, 20)
@@ -117,7 +117,7 @@ func TestFrameAfterFrame(t *testing.T) {
 	})
 }
 
-func TestNoColor(t *testing.T) {
+func TestNOCOLORRemovesTheColors(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	for _, noColor := range []string{"", "1"} {
 		t.Setenv("NO_COLOR", noColor)

@@ -76,7 +76,7 @@ func TestCutAndPad(t *testing.T) {
 
 // Clean escapes the control characters of any text, and a second Clean changes nothing.
 // Pad fills exactly the cells.
-func TestAnyText(t *testing.T) {
+func TestAnyTextIsMadePrintable(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
 		text, cells := anything.Draw(t, "text"), rapid.IntRange(0, 30).Draw(t, "cells")
