@@ -59,8 +59,7 @@ func continueBeforeStop() {
 // their time to end. This needs a process of its own, because startChild reaps every
 // child of its process, even those of other tests.
 func TestStopWaitsAfterALateSIGKILL(t *testing.T) {
-	b := newLab(t)
-	b.startAs("kill-late").wantCode(0)
+	newLab(t).startAs("kill-late").wantCode(0)
 }
 
 func init() { otherCommands["kill-late"] = killLate }
