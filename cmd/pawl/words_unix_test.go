@@ -78,7 +78,7 @@ var (
 	spaces       = regexp.MustCompile(`\s+`)
 )
 
-// oneSpace unwraps a text, and removes the backquotes of a flag's help, for a comparison.
+// oneSpace unwraps a text and removes the backquotes of a flag's help, to compare texts.
 func oneSpace(s string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
 }
