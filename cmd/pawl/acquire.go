@@ -62,7 +62,7 @@ The exit code is 0, or:
 			return f.run(v, loc, cmd, args[0])
 		},
 	}
-	f.add(cmd, "how long the lock stays held if it is not renewed", "keep the lock for at least this long, even if it is released sooner")
+	f.addFlags(cmd, "how long the lock stays held if it is not renewed", "keep the lock for at least this long, even if it is released sooner")
 	cmd.Flags().StringVar(&f.file, "handle", "", "write the handle to this `FILE`, which only this user can read")
 	completeFiles(cmd, "handle")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one object of JSON")
@@ -70,7 +70,7 @@ The exit code is 0, or:
 }
 
 func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name string) (err error) {
-	url, byDefault, err := loc.find(cmd)
+	url, byDefault, err := loc.findURL(cmd)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *acquireFlags) run(v *output, loc *location, cmd *cobra.Command, name st
 	a.acquire = claim
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
-			return usageError(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
+			return usageError(cmd, fmt.Errorf("--handle %s: %w", words.QuoteIfNeeded(f.file), err))
 		}
 		defer a.file.discard()
 		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
@@ -124,15 +124,15 @@ func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *
 	lost, isLost := errors.AsType[*pawl.LostError](err)
 	switch {
 	case isLost && lost.Err != nil: // the handle is from another server, where the lease may be held
-		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
+		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.QuoteIfNeeded(h.path), lost.Err)}
 	case isLost && inspectErr != nil:
 		return inspectErr
 	case isLost && (e.Fence >= fence || e.Fence == 0 && time.Since(h.modTime) > fenceRetention):
 		return nil
 	case isLost:
-		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), name, fence)}
+		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.QuoteIfNeeded(h.path), name, fence)}
 	case errors.Is(err, pawl.ErrInvalid):
-		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreignHandle(err))
+		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.QuoteIfNeeded(h.path), foreignHandle(err))
 	case err != nil:
 		return err
 	}
@@ -143,7 +143,7 @@ func (h *handleFile) checkReplaceable(ctx context.Context, c *pawl.Client, loc *
 }
 
 func (h *handleFile) stillHeld(name string, fence uint64) error {
-	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), name, fence)}
+	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.QuoteIfNeeded(h.path), name, fence)}
 }
 
 // fenceRetention is the time for which every backend keeps the last fence of a name by
@@ -184,7 +184,7 @@ func (a *acquireCommand) handOver(client *pawl.Client, lease *pawl.Lease) error 
 		return &exit{code: codeOf(err), err: err}
 	}
 	printErr := make(chan error, 1)
-	go func() { printErr <- a.print(lease, string(handle)) }() // standard output may have no reader
+	go func() { printErr <- a.printHandle(lease, string(handle)) }() // standard output may have no reader
 	select {
 	case err := <-printErr:
 		if err != nil {
@@ -199,8 +199,8 @@ func (a *acquireCommand) handOver(client *pawl.Client, lease *pawl.Lease) error 
 	}
 }
 
-// print writes the handle to the file, or prints it.
-func (a *acquireCommand) print(lease *pawl.Lease, handle string) error {
+// printHandle writes the handle to the file, or prints it.
+func (a *acquireCommand) printHandle(lease *pawl.Lease, handle string) error {
 	if a.file != nil {
 		if err := a.file.write(handle); err != nil {
 			return err
@@ -225,7 +225,7 @@ func (a *acquireCommand) takeBack(c *pawl.Client, handle pawl.Handle) {
 	defer cancel()
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {
-		a.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
+		a.v.warn("%s; the name stays held until its lease expires", words.ErrorText(err))
 		return
 	}
 	a.releaseUnused(lease)

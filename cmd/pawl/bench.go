@@ -59,7 +59,7 @@ if another bench is running.`,
 			return nil
 		}),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, _, err := loc.find(cmd)
+			url, _, err := loc.findURL(cmd)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (b *bench) run(ctx context.Context, url string, o *pawl.Options, clients in
 	}
 	benchLease, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
-		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", words.Bare(held))}
+		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", words.ErrorText(held))}
 	}
 	if err != nil {
 		return err
@@ -233,10 +233,10 @@ func printBench(out io.Writer, backend string, clients int, cycles, handovers la
 	t := newTable(&b, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
 	row := func(what string, p latencyStats) {
 		if len(p.durations) == 0 {
-			t.row(what, "-", "-", "-", "-", "-")
+			t.writeRow(what, "-", "-", "-", "-", "-")
 			return
 		}
-		t.row(what, fmt.Sprintf("%.0f", p.perSecond), threeDigits(p.quantile(0.5)), threeDigits(p.quantile(0.9)), threeDigits(p.quantile(0.99)), threeDigits(p.quantile(1)))
+		t.writeRow(what, fmt.Sprintf("%.0f", p.perSecond), threeDigits(p.quantile(0.5)), threeDigits(p.quantile(0.9)), threeDigits(p.quantile(0.99)), threeDigits(p.quantile(1)))
 	}
 	row("cycle", cycles)
 	row("hand-over", handovers)
@@ -267,7 +267,7 @@ func showProgress(v *output, total time.Duration) (tick, end func()) {
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
 		for {
-			fmt.Fprintf(v.err, "\r%s", bar(time.Since(began), total, locked.Load()))
+			fmt.Fprintf(v.err, "\r%s", progressBar(time.Since(began), total, locked.Load()))
 			select {
 			case <-ticker.C:
 			case <-stop:
@@ -279,8 +279,8 @@ func showProgress(v *output, total time.Duration) (tick, end func()) {
 	return func() { locked.Add(1) }, sync.OnceFunc(func() { close(stop); <-removed })
 }
 
-// bar returns the line: the part of the time that has passed, and the number of locks.
-func bar(elapsed, total time.Duration, locked int64) string {
+// progressBar returns a line with the part of the time that has passed, and the locks.
+func progressBar(elapsed, total time.Duration, locked int64) string {
 	const width = 40
 	part := min(float64(elapsed)/float64(total), 1)
 	full := int(part * width)

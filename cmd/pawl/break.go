@@ -211,7 +211,7 @@ func (b *breakCommand) printReceipt(h pawl.Holder, closed time.Duration) error {
 	if closed > 0 {
 		until = fmt.Sprintf("; closed for %v", closed)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(h.Owner.String()), h.Fence, until)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.QuoteIfNeeded(b.name), visible.Text(h.Owner.String()), h.Fence, until)
 	return err
 }
 

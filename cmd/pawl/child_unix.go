@@ -123,7 +123,7 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil: // impossible: there is a child, and no other waiter
-			c.end(ending{code: exitOther})
+			c.reportEnd(ending{code: exitOther})
 			return
 		case pid != c.pid:
 			if !status.Stopped() {
@@ -136,25 +136,25 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 			}
 		case status.Signaled():
 			c.endSignal = status.Signal()
-			c.end(ending{code: exitSignal + int(c.endSignal), bySignal: true})
+			c.reportEnd(ending{code: exitSignal + int(c.endSignal), bySignal: true})
 			return
 		case status.Exited():
-			c.end(ending{code: status.ExitStatus()})
+			c.reportEnd(ending{code: status.ExitStatus()})
 			return
 		}
 	}
 }
 
-func (c *child) end(e ending) {
+func (c *child) reportEnd(e ending) {
 	c.reaped.Store(true)
 	close(c.done)
 	c.ended <- e
 }
 
-// check runs a shell line while the child runs, in a group of its own, and returns nil if
-// the line ends with code 0. It kills the group when ctx or the child ends. It discards
-// the standard output of the line.
-func (c *child) check(ctx context.Context, line string) error {
+// runCheck runs a shell line in a group of its own, and returns nil if the line ends with
+// code 0. It kills the group when ctx or the child ends. It discards the standard output
+// of the line.
+func (c *child) runCheck(ctx context.Context, line string) error {
 	runtime.LockOSThread() // dieWithParent kills the line when this thread ends
 	defer runtime.UnlockOSThread()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

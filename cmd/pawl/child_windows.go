@@ -103,8 +103,8 @@ func (c *child) pass(os.Signal) {}
 
 func (c *child) handleStop(syscall.Signal, func() bool) {}
 
-// check runs a line while the child runs, and returns nil if it ends with code 0.
-func (c *child) check(ctx context.Context, line string) error {
+// runCheck runs a line while the child runs, and returns nil if it ends with code 0.
+func (c *child) runCheck(ctx context.Context, line string) error {
 	argv := shellCommand(line)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // that is what --health is for
 	cmd.Env, cmd.Stderr = c.env, os.Stderr

@@ -80,14 +80,14 @@ func (j *job) claimError(timedOut bool, err error) error {
 	case err == nil:
 		return nil
 	case isHeld && j.noWait:
-		return &exit{code: exitHeld, err: notAcquiredError{errors.New(words.Bare(held))}}
+		return &exit{code: exitHeld, err: notAcquiredError{errors.New(words.ErrorText(held))}}
 	case isHeld:
-		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.maxWait, words.Bare(held))}}
+		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.maxWait, words.ErrorText(held))}}
 	case timedOut && errors.Is(err, context.DeadlineExceeded):
 		why := "the database did not answer; try pawl doctor"
 		if driverErr, ok := errors.AsType[*driver.Error](err); ok {
-			why = words.Bare(driverErr)
-		} else if text := words.Bare(err); text != context.DeadlineExceeded.Error() {
+			why = words.ErrorText(driverErr)
+		} else if text := words.ErrorText(err); text != context.DeadlineExceeded.Error() {
 			why = text
 		}
 		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: %s", j.name, j.maxWait, why)}
@@ -106,6 +106,6 @@ func (notAcquiredError) Is(target error) bool { return target == errNotAcquired 
 // releaseUnused releases a lease under which no command has run.
 func (j *job) releaseUnused(lease jobLease) {
 	if err := lease.ReleaseUnused(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
-		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
+		j.v.warn("%s; the name stays held until its lease expires", words.ErrorText(err))
 	}
 }

@@ -24,7 +24,7 @@ type commandFlags struct {
 
 const defaultGrace = 5 * time.Second
 
-func (f *commandFlags) add(cmd *cobra.Command) {
+func (f *commandFlags) addFlags(cmd *cobra.Command) {
 	f.grace = defaultGrace
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // everything after NAME belongs to COMMAND
@@ -94,7 +94,7 @@ func (f *commandFlags) withHealth(options []pawl.LockOption, j *job) []pawl.Lock
 	}
 	return append(slices.Clip(options), pawl.WithHealth(func(ctx context.Context) error {
 		if c := j.child.Load(); c != nil {
-			return c.check(ctx, f.health)
+			return c.runCheck(ctx, f.health)
 		}
 		return nil
 	}))
@@ -166,7 +166,7 @@ func (f *jobFlags) check(cmd *cobra.Command, args []string) error {
 // returns the options of that lock without --health. The caller sets job.acquire.
 func (f *jobFlags) prepareJob(v *output, loc *location, cmd *cobra.Command, args []string) (*job, []pawl.LockOption, error) {
 	v.neverBlock()
-	url, byDefault, err := loc.find(cmd)
+	url, byDefault, err := loc.findURL(cmd)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -79,7 +79,7 @@ func completeFence(loc *location) cobra.CompletionFunc {
 func withQuickClient(loc *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	c, err := loc.open(ctx, cmd)
+	c, err := loc.openClient(ctx, cmd)
 	if err != nil {
 		return
 	}

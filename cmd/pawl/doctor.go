@@ -37,7 +37,7 @@ cannot be examined, and 0 otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			_, byDefault, err := loc.find(cmd)
+			_, byDefault, err := loc.findURL(cmd)
 			if err != nil {
 				return err
 			}
@@ -50,14 +50,14 @@ cannot be examined, and 0 otherwise.`,
 					})
 				}
 				if !asJSON {
-					return cmp.Or(printFindings(v.out, findings), verdict(findings))
+					return cmp.Or(printFindings(v.out, findings), verdictError(findings))
 				}
 				for _, f := range findings {
 					if err := printJSONLine(v.out, f); err != nil {
 						return err
 					}
 				}
-				return verdict(findings)
+				return verdictError(findings)
 			}
 			return withClient(ctx, v, loc, cmd, func(c *pawl.Client) error {
 				findings, err := c.Diagnose(ctx)
@@ -72,7 +72,7 @@ cannot be examined, and 0 otherwise.`,
 	return cmd
 }
 
-func verdict(findings []pawl.Finding) error {
+func verdictError(findings []pawl.Finding) error {
 	for _, f := range findings {
 		if f.Severity == pawl.SeverityError {
 			return &exit{code: exitUnsound, err: errors.New("the database cannot keep all of its guarantees; the advice above says what to change")}

@@ -55,7 +55,7 @@ writes, and let the receiver refuse a smaller one.
 	flags.Var((*seconds)(&f.lockDelay), "lock-delay", "if the lead expires, give it to no client for this long")
 	f.addOwner(cmd)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	f.commandFlags.add(cmd)
+	f.commandFlags.addFlags(cmd)
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (e *election) observe(o *pawl.Options) *pawl.Options {
 			backendErr, _ := errors.AsType[*pawl.BackendError](f.Err)
 			permanent := backendErr != nil && backendErr.Permanent // no retry can succeed, so the election ends
 			if !permanent && f.Op == pawl.OpAcquire && !e.backendDown.Swap(true) {
-				e.v.warn("%s; trying again", words.Bare(f.Err))
+				e.v.warn("%s; trying again", words.ErrorText(f.Err))
 			}
 		}
 	}

@@ -58,15 +58,15 @@ func notStarted(name, path string, err error) error {
 	}
 	switch {
 	case missing && interpreter != "":
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", words.Plain(name), words.Plain(interpreter))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", words.QuoteIfNeeded(name), words.QuoteIfNeeded(interpreter))}
 	case missing:
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.Plain(name))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.QuoteIfNeeded(name))}
 	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
 		err = cause // without the path, which the message would repeat
 	}
 	if _, lookErr := exec.LookPath(interpreter); interpreter != "" && lookErr != nil {
-		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(interpreter), err)}
+		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.QuoteIfNeeded(name), words.QuoteIfNeeded(interpreter), err)}
 	}
-	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", words.Plain(name), err)}
+	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", words.QuoteIfNeeded(name), err)}
 }

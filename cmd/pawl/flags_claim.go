@@ -44,8 +44,8 @@ func newClaimFlags(ttl time.Duration) claimFlags {
 	return claimFlags{permits: 1, ttl: ttl, conflictCode: exitHeld}
 }
 
-// add adds the flags to a command. ttl and minHold are the help of --ttl and --min-hold.
-func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
+// addFlags adds the flags. ttl and minHold are the help of --ttl and --min-hold.
+func (f *claimFlags) addFlags(cmd *cobra.Command, ttl, minHold string) {
 	flags := cmd.Flags()
 	f.addWait(cmd)
 	flags.BoolVarP(&f.exclusive, "exclusive", "x", false, "take an exclusive lock: the default")
@@ -200,7 +200,7 @@ func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 	o := &pawl.Observer{
 		Queued: func(e pawl.QueuedEvent) {
 			if f.verbose {
-				v.say("waiting: %s", words.Bare(e.Held))
+				v.say("waiting: %s", words.ErrorText(e.Held))
 			}
 			// If the fences are equal, the name is on the same backend.
 			if own := parents[loc.withoutNamespace(e.Name)]; !waited && own > 0 && e.Held.Holder.Fence == own && !e.Held.Holder.Released {
@@ -212,12 +212,12 @@ func (f *claimFlags) options(v *output, loc *location) *pawl.Options {
 	if f.verbose {
 		o.Acquired = func(e pawl.AcquiredEvent) {
 			if waited {
-				v.say("acquired %q after %v (fence %d)", e.Name, words.Brief(e.Waited), e.Lease.Fence())
+				v.say("acquired %q after %v (fence %d)", e.Name, words.Rounded(e.Waited), e.Lease.Fence())
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
 			if e.Op == pawl.OpAcquire { // nothing about renewals: the child needs pawl, and a terminal may be slow
-				v.say("%s", words.Bare(e.Err))
+				v.say("%s", words.ErrorText(e.Err))
 			}
 		}
 	}

@@ -17,12 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files of the command's output")
 
-var golden, _ = filepath.Abs("testdata/golden") // absolute, because some tests change the folder
+var goldenFolder, _ = filepath.Abs("testdata/golden") // absolute, because some tests change the folder
 
 // wantGolden compares output with a file, so that a diff shows each change of it.
 func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join(golden, name)
+	file := filepath.Join(goldenFolder, name)
 	if *update {
 		noError(t, os.WriteFile(file, []byte(got), 0o600))
 		return

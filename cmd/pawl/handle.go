@@ -34,7 +34,7 @@ type handleSource struct {
 	file string
 }
 
-func (h *handleSource) add(cmd *cobra.Command) {
+func (h *handleSource) addFlags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&h.file, "handle", "", "read the handle from this `FILE` (default: standard input)")
 	completeFiles(cmd, "handle")
@@ -58,10 +58,10 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	if h.file != "" {
 		f, err := os.Open(h.file)
 		if err != nil {
-			return "", usageError(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), withoutPath(err)))
+			return "", usageError(cmd, fmt.Errorf("--handle %s: %w", words.QuoteIfNeeded(h.file), withoutPath(err)))
 		}
 		defer f.Close()
-		source, in = words.Plain(h.file), f
+		source, in = words.QuoteIfNeeded(h.file), f
 		if info, err := f.Stat(); err == nil && isReadByOthers(info) {
 			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", source)
 		}

@@ -77,9 +77,9 @@ func (v *output) warnReleased(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, pawl.ErrLost):
-		v.warn("the command has ended, but the lock was lost before: %s", words.Bare(err))
+		v.warn("the command has ended, but the lock was lost before: %s", words.ErrorText(err))
 	default:
-		v.warn("%s; the name stays held until its lease expires", words.Bare(err))
+		v.warn("%s; the name stays held until its lease expires", words.ErrorText(err))
 	}
 }
 
@@ -161,7 +161,7 @@ func (v *output) warnUndelivered(s syscall.Signal, err error) {
 	v.warn("%s did not reach the command: %v; if it changes its user, start pawl as that user: sudo pawl, not pawl with sudo", signalName(s), err)
 }
 
-func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
+func (v *output) sayLost(err error) { v.say("%s: stopping the command", words.ErrorText(err)) }
 
 var errStillRunning = errors.New("a process of the command is still running: it outlived SIGKILL, or pawl may not signal it; look for that process before you run the command again")
 
@@ -234,7 +234,7 @@ func parentsFences() map[string]uint64 {
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
 //	pass(s)                               sends a signal to the group
 //	handleStop(s, held)                   handles its stop, for example by Ctrl-Z
-//	check(ctx, line)                      runs a shell line beside it, and returns its error
+//	runCheck(ctx, line)                   runs a shell line beside it, and returns its error
 //	stop(killAt)                          ends the group, and reports whether it is gone
 //	keySignal()                           returns the signal of a key that ended it, or nil
 //	close()                               releases the terminal and other resources

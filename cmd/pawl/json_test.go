@@ -164,13 +164,13 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	}
 }
 
-func TestClockShowsTheDateOfOtherDays(t *testing.T) {
+func TestTimeOfDayShowsTheDateOfOtherDays(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 23, 0, 0, 0, time.Local)
-	if got := clock(now.Add(-time.Minute), now); got != "22:59:00" {
+	if got := timeOfDay(now.Add(-time.Minute), now); got != "22:59:00" {
 		t.Errorf("today: %s", got)
 	}
-	if got := clock(now.AddDate(0, 0, -1), now); got != "2026-06-30 23:00:00" {
+	if got := timeOfDay(now.AddDate(0, 0, -1), now); got != "2026-06-30 23:00:00" {
 		t.Errorf("yesterday: %s", got)
 	}
 }

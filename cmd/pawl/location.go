@@ -40,8 +40,8 @@ const (
 // isMemory reports whether the locks are in the memory of this process, for tests.
 func isMemory(rawURL string) bool { return strings.HasPrefix(rawURL, "mem:") }
 
-// find returns the URL to open, and whether it is the default.
-func (l *location) find(cmd *cobra.Command) (rawURL string, byDefault bool, err error) {
+// findURL returns the URL to open, and whether it is the default.
+func (l *location) findURL(cmd *cobra.Command) (rawURL string, byDefault bool, err error) {
 	value, isSet := os.LookupEnv(urlVariable)
 	_, isFileSet := os.LookupEnv(urlFileVariable)
 	switch given := cmd.Flags().Changed("url"); {
@@ -134,19 +134,19 @@ func (l *location) readURL() (string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), withoutPath(err))
+		return "", fmt.Errorf("cannot read %s: %w", words.QuoteIfNeeded(path), withoutPath(err))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), withoutPath(err))
+		return "", fmt.Errorf("cannot read %s: %w", words.QuoteIfNeeded(path), withoutPath(err))
 	}
 	line, _, _ := strings.Cut(strings.TrimPrefix(string(text), byteOrderMark), "\n")
 	switch line = strings.TrimSpace(line); {
 	case line == "":
-		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
+		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.QuoteIfNeeded(path))
 	case !hasScheme(line): // do not show it: the file may be another one, with secrets
-		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.Plain(path), strings.Join(urlPrefixes(), " "), leftOutHint)
+		return "", fmt.Errorf("the first line of %s is no URL of a backend; want one of %s%s", words.QuoteIfNeeded(path), strings.Join(urlPrefixes(), " "), leftOutHint)
 	}
 	l.urlFromFile = line
 	return line, nil
@@ -229,12 +229,12 @@ func withoutCreate(rawURL string) string {
 type noDefaultFileError struct{ file string }
 
 func (e *noDefaultFileError) Error() string {
-	return "nothing was ever locked here: " + words.Plain(e.file) + " does not exist"
+	return "nothing was ever locked here: " + words.QuoteIfNeeded(e.file) + " does not exist"
 }
 
-// open opens a client for a command that takes no lock.
-func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
-	rawURL, byDefault, err := l.find(cmd)
+// openClient opens a client for a command that takes no lock.
+func (l *location) openClient(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
+	rawURL, byDefault, err := l.findURL(cmd)
 	if err != nil {
 		return nil, err
 	}

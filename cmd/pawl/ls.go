@@ -77,7 +77,7 @@ func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON 
 // withClient runs f with a client. After a signal it returns the signal's exit code. If
 // the default file does not exist, it prints that, and calls ifNoFile instead.
 func withClient(ctx context.Context, v *output, loc *location, cmd *cobra.Command, f func(*pawl.Client) error, ifNoFile func() error) error {
-	c, err := loc.open(ctx, cmd)
+	c, err := loc.openClient(ctx, cmd)
 	_, noFile := errors.AsType[*noDefaultFileError](err)
 	switch {
 	case err == nil:

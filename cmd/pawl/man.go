@@ -36,7 +36,7 @@ func newMan() *cobra.Command {
 // writeManuals writes a page for a command, and one for each listed subcommand.
 func writeManuals(c *cobra.Command, dir string) error {
 	page := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
-	if err := os.WriteFile(filepath.Join(dir, page), []byte(manual(c)), 0o644); err != nil { //nolint:gosec // for all to read
+	if err := os.WriteFile(filepath.Join(dir, page), []byte(manualPage(c)), 0o644); err != nil { //nolint:gosec // for all to read
 		return err
 	}
 	for _, sub := range c.Commands() {
@@ -50,20 +50,20 @@ func writeManuals(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// manual returns the page of a command, as roff: its --help, line by line.
-func manual(c *cobra.Command) string {
+// manualPage returns the page of a command, as roff: its --help, line by line.
+func manualPage(c *cobra.Command) string {
 	c.InitDefaultHelpFlag()
 	c.InitDefaultVersionFlag()
 	title := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"Pawl\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", roff(strings.ToUpper(title)), roff(title), roff(c.Short))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"pawl\" \"Pawl\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", escapeRoff(strings.ToUpper(title)), escapeRoff(title), escapeRoff(c.Short))
 	for line := range strings.Lines(strings.TrimSpace(cmp.Or(c.Long, c.Short)) + "\n\n" + c.UsageString()) {
-		b.WriteString(roff(line))
+		b.WriteString(escapeRoff(line))
 	}
 	return b.String() + ".fi\n"
 }
 
-func roff(line string) string {
+func escapeRoff(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`).Replace(line)
 	if strings.HasPrefix(line, ".") {
 		return `\&` + line

@@ -33,7 +33,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv(urlVariable, "") // restores the variable after the test
 	must(os.Unsetenv(urlVariable))
-	noError(t, os.CopyFS(dir, os.DirFS(filepath.Join(golden, "../histories"))))
+	noError(t, os.CopyFS(dir, os.DirFS(filepath.Join(goldenFolder, "../histories"))))
 	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	for _, file := range []struct {
 		name, text string
@@ -44,7 +44,7 @@ func TestRefusalsAreAsInTheGoldenFile(t *testing.T) {
 		// Chmod sets the mode whatever the umask is.
 		noError(t, errors.Join(os.WriteFile(file.name, []byte(file.text), file.mode), os.Chmod(file.name, file.mode)))
 	}
-	file := mustGet(os.ReadFile(filepath.Join(golden, "refused.txt")))(t)
+	file := mustGet(os.ReadFile(filepath.Join(goldenFolder, "refused.txt")))(t)
 	var out bytes.Buffer
 	v := &output{out: &out, err: &out}
 	for line := range strings.Lines(string(file)) {
@@ -163,7 +163,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 
 	fmt.Fprint(out, "\n# bench\n")
 	for _, at := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 11 * time.Second} {
-		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
+		fmt.Fprintln(out, progressBar(at, 10*time.Second, int64(at/1000)))
 	}
 }
 
@@ -225,7 +225,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *output) {
 	}} {
 		fmt.Fprint(out, "\n# doctor\n")
 		noError(t, printFindings(out, findings))
-		if err := verdict(findings); err != nil {
+		if err := verdictError(findings); err != nil {
 			v.sayError(err.(*exit).err)
 		}
 	}

@@ -77,7 +77,7 @@ when signal n ended it, or:
 	cmd.Flags().Var((*seconds)(&f.maxHold), "max-hold", "stop COMMAND when it has run for this long")
 	f.addRest(cmd)
 	f.addSkip(cmd)
-	f.commandFlags.add(cmd)
+	f.commandFlags.addFlags(cmd)
 	return cmd
 }
 
@@ -167,7 +167,7 @@ func (f *onceFlags) claim(ctx context.Context, c *pawl.Client, j *job, options [
 
 // sayDone prints that the task is done, with the stored key.
 func (v *output) sayDone(name string, stored []byte, every time.Duration) {
-	last := words.Plain(string(stored))
+	last := words.QuoteIfNeeded(string(stored))
 	if every > 0 {
 		v.say("%q is done: its last start was at %s, less than half of --every ago", name, last)
 		return
@@ -257,7 +257,7 @@ var keyWord = regexp.MustCompile(`[\pL\p{Nd}]+`)
 type otherFormError struct{ name, key, stored string }
 
 func (e *otherFormError) Error() string {
-	return fmt.Sprintf("the last key of %q is %s, and %s has another form, so they cannot be compared; give keys of a new form a new NAME", e.name, words.Plain(e.stored), words.Plain(e.key))
+	return fmt.Sprintf("the last key of %q is %s, and %s has another form, so they cannot be compared; give keys of a new form a new NAME", e.name, words.QuoteIfNeeded(e.stored), words.QuoteIfNeeded(e.key))
 }
 
 func (*otherFormError) Is(target error) bool { return target == pawl.ErrInvalid }

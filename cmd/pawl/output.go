@@ -58,7 +58,7 @@ func (v *output) say(format string, args ...any) {
 func (v *output) warn(format string, args ...any) { v.say("warning: "+format, args...) }
 
 // sayError prints an error of the library, or of this command.
-func (v *output) sayError(err error) { v.say("%s", words.Bare(err)) }
+func (v *output) sayError(err error) { v.say("%s", words.ErrorText(err)) }
 
 // neverBlock makes another goroutine write messages, because pawl must stop its command,
 // pass signals on and campaign even if a write to standard error blocks.

@@ -196,7 +196,7 @@ func (p *proof) url(cmd *cobra.Command, args []string) (string, error) {
 	var err error
 	switch {
 	case len(args) == 0:
-		url, _, err = p.loc.find(cmd)
+		url, _, err = p.loc.findURL(cmd)
 	case cmd.Flags().Changed("url"):
 		err = usageError(cmd, errors.New("--url and URL are mutually exclusive"))
 	case args[0] == "":

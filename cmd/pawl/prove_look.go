@@ -24,20 +24,20 @@ type inspector struct {
 	hasBegun bool // begin has succeeded
 }
 
-func (l *inspector) open(ctx context.Context) (*pawl.Client, error) {
-	o := &pawl.Options{TTL: l.ttl}
-	access.SetNamespaces(o, l.namespaces)
-	return pawl.Open(ctx, l.url, o)
+func (i *inspector) open(ctx context.Context) (*pawl.Client, error) {
+	o := &pawl.Options{TTL: i.ttl}
+	access.SetNamespaces(o, i.namespaces)
+	return pawl.Open(ctx, i.url, o)
 }
 
 // begin checks that the namespace is not in use, and records the properties of the
 // database.
-func (l *inspector) begin(ctx context.Context, run *history.Run) error {
-	c, err := l.open(ctx)
-	if l.serverStarted && errors.Is(err, pawl.ErrUnavailable) { // a server may listen before it can answer
+func (i *inspector) begin(ctx context.Context, run *history.Run) error {
+	c, err := i.open(ctx)
+	if i.serverStarted && errors.Is(err, pawl.ErrUnavailable) { // a server may listen before it can answer
 		ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 		defer cancel()
-		c, err = l.openPatiently(ctx)
+		c, err = i.openPatiently(ctx)
 	}
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (l *inspector) begin(ctx context.Context, run *history.Run) error {
 		}
 		return fmt.Errorf("the namespace of prove is in use: it has %q", e.Name)
 	}
-	run.Backend, run.Server, l.hasBegun = c.Properties().Location, versionOf(ctx, c), true
+	run.Backend, run.Server, i.hasBegun = c.Properties().Location, versionOf(ctx, c), true
 	return nil
 }
 
@@ -69,9 +69,9 @@ func versionOf(ctx context.Context, c *pawl.Client) string {
 }
 
 // openPatiently opens a client, and retries until ctx ends.
-func (l *inspector) openPatiently(ctx context.Context) (*pawl.Client, error) {
+func (i *inspector) openPatiently(ctx context.Context) (*pawl.Client, error) {
 	for {
-		c, err := l.open(ctx)
+		c, err := i.open(ctx)
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}
@@ -81,16 +81,16 @@ func (l *inspector) openPatiently(ctx context.Context) (*pawl.Client, error) {
 
 // leftClaims waits until the leases of killed workers have expired, and returns the
 // holders and waiters that are left.
-func (l *inspector) leftClaims() ([]history.Left, error) {
-	if isMemory(l.url) { // only the worker can read its memory
+func (i *inspector) leftClaims() ([]history.Left, error) {
+	if isMemory(i.url) { // only the worker can read its memory
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*l.ttl+60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*i.ttl+60*time.Second)
 	defer cancel()
-	c, err := l.openPatiently(ctx)
+	c, err := i.openPatiently(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer closeSoon(c) //nolint:errcheck // it holds nothing
-	return worker.Left(ctx, c, l.names, 3*l.ttl+10*time.Second)
+	return worker.Left(ctx, c, i.names, 3*i.ttl+10*time.Second)
 }

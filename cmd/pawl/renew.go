@@ -38,7 +38,7 @@ it can be relied on. Otherwise it prints nothing.
 			})
 		},
 	}
-	h.add(cmd)
+	h.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
 	return cmd
 }
@@ -65,14 +65,14 @@ release prints that, and fails.
 			})
 		},
 	}
-	h.add(cmd)
+	h.addFlags(cmd)
 	return cmd
 }
 
 func withLease(v *output, loc *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
 	ctx, stop := v.interruptible(cmd)
 	defer stop()
-	if _, _, err := loc.find(cmd); err != nil { // before reading the handle
+	if _, _, err := loc.findURL(cmd); err != nil { // before reading the handle
 		return err
 	}
 	handle, err := h.read(ctx, cmd)
@@ -128,7 +128,7 @@ func notHeldAnyMore(lost *pawl.LostError) error {
 		why += " by " + by
 	}
 	if lost.Err != nil {
-		why += "; " + words.Bare(lost.Err)
+		why += "; " + words.ErrorText(lost.Err)
 	}
 	return &exit{code: exitNotHeld, err: fmt.Errorf("%q is not held any more by this handle (fence %d): %s", lost.Name, lost.Fence, why)}
 }

@@ -62,13 +62,13 @@ the same flags. Then PAWL_FENCES has a line for each: fence, space, name.
 		ValidArgsFunction: completeRun(loc),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(v, loc, cmd, args) },
 	}
-	f.claimFlags.add(cmd, "how long the lock stays held if pawl is killed", "keep the lock for at least this long, even if COMMAND ends sooner")
+	f.claimFlags.addFlags(cmd, "how long the lock stays held if pawl is killed", "keep the lock for at least this long, even if COMMAND ends sooner")
 	f.addSkip(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
 	flags.Var((*seconds)(&f.maxHold), "max-hold", "stop COMMAND when it has run for this long")
 	must(cmd.RegisterFlagCompletionFunc("also", completeName(loc)))
-	f.commandFlags.add(cmd)
+	f.commandFlags.addFlags(cmd)
 	return cmd
 }
 

@@ -63,10 +63,10 @@ unavailable at the start, and 1 if serve cannot listen on the address.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := v.interruptible(cmd)
 			defer stop()
-			c, err := loc.open(ctx, cmd)
+			c, err := loc.openClient(ctx, cmd)
 			if _, noFile := errors.AsType[*noDefaultFileError](err); noFile { // create the file, to show locks to come
 				var url string
-				if url, _, err = loc.find(cmd); err == nil {
+				if url, _, err = loc.findURL(cmd); err == nil {
 					c, err = pawl.Open(ctx, url, loc.options())
 				}
 			}
@@ -211,10 +211,10 @@ func (s *serveCommand) options() (*dashboard.Options, error) {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot read the token: %w", err)}
 	}
 	if info, err := os.Stat(s.tokenFile); err == nil && isReadByOthers(info) {
-		s.v.warn("others can read the token in %s, and open the page with it; chmod 600 hides it", words.Plain(s.tokenFile))
+		s.v.warn("others can read the token in %s, and open the page with it; chmod 600 hides it", words.QuoteIfNeeded(s.tokenFile))
 	}
 	if o.Token = strings.TrimSpace(string(token)); o.Token == "" || strings.ContainsAny(o.Token, "\r\n") {
-		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", words.Plain(s.tokenFile))}
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", words.QuoteIfNeeded(s.tokenFile))}
 	}
 	return o, nil
 }
@@ -258,7 +258,7 @@ func (s *serveCommand) readTLS() (*tls.Config, error) {
 	file, err := os.ReadFile(s.clientCA)
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if err == nil && !config.ClientCAs.AppendCertsFromPEM(file) {
-		err = fmt.Errorf("%s has no certificate", words.Plain(s.clientCA))
+		err = fmt.Errorf("%s has no certificate", words.QuoteIfNeeded(s.clientCA))
 	}
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the client CA: %w", err)}

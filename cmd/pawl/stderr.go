@@ -47,11 +47,11 @@ func (w *asyncWriter) Write(line []byte) (int, error) {
 	} else {
 		w.dropped++
 	}
-	w.signal()
+	w.wakeUp()
 	return len(line), nil
 }
 
-func (w *asyncWriter) signal() {
+func (w *asyncWriter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -83,7 +83,7 @@ func (w *asyncWriter) flush(d time.Duration) {
 	done := make(chan struct{})
 	w.mu.Lock()
 	w.flushes = append(w.flushes, done)
-	w.signal()
+	w.wakeUp()
 	w.mu.Unlock()
 	for range steps {
 		select {

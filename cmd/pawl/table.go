@@ -23,14 +23,14 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	for _, e := range entries {
 		waiting := fmt.Sprint(len(e.Waiters))
 		if len(e.Holders) == 0 {
-			t.row(words.Plain(e.Name), "-", whyListed(e), "-", "-", "-", waiting)
+			t.writeRow(words.QuoteIfNeeded(e.Name), "-", whyListed(e), "-", "-", "-", waiting)
 		}
 		limits := ""
-		if words.Limits(&e) != "" {
+		if words.DifferentLimits(&e) != "" {
 			limits = ", limits differ"
 		}
 		for _, h := range e.Holders {
-			t.row(words.Plain(e.Name), overview.KindWords(h.Permits, h.Limit)+limits, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), timeLeft(h.ExpiresIn), waiting)
+			t.writeRow(words.QuoteIfNeeded(e.Name), overview.KindWords(h.Permits, h.Limit)+limits, words.Holder(h), fmt.Sprint(h.Fence), timeOfDay(h.Since, now), timeLeft(h.ExpiresIn), waiting)
 		}
 	}
 	t.Flush()
@@ -62,12 +62,12 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		state += fmt.Sprintf("; its value is %q", e.Value)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", words.Plain(e.Name), state)
+	fmt.Fprintf(&b, "%s %s\n", words.QuoteIfNeeded(e.Name), state)
 	if len(e.Holders) > 0 {
 		b.WriteByte('\n')
 		t := newTable(&b, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT", "TTL")
 		for _, h := range e.Holders {
-			t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), clock(h.Since, now), timeLeft(h.ExpiresIn), h.TTL.String())
+			t.writeRow(fmt.Sprint(h.Fence), overview.KindWords(h.Permits, h.Limit), words.Holder(h), timeOfDay(h.Since, now), timeLeft(h.ExpiresIn), h.TTL.String())
 		}
 		t.Flush()
 	}
@@ -75,11 +75,11 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		b.WriteByte('\n')
 		t := newTable(&b, "PLACE", "KIND", "WAITER", "SINCE")
 		for i, w := range e.Waiters {
-			t.row(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), clock(w.Since, now))
+			t.writeRow(fmt.Sprint(i+1), overview.KindWords(w.Permits, w.Limit), w.Owner.String(), timeOfDay(w.Since, now))
 		}
 		t.Flush()
 	}
-	if limits := words.Limits(&e); limits != "" {
+	if limits := words.DifferentLimits(&e); limits != "" {
 		fmt.Fprintf(&b, "\nwarning: holders and waiters have different limits, %s; the greatest applies\n", limits)
 	}
 	_, err := io.WriteString(out, b.String())
@@ -89,13 +89,13 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 // whyListed returns why a name without holders is listed.
 func whyListed(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
-		return fmt.Sprintf("closed for another %v, after a holder was broken or expired", words.Brief(e.ClosedFor))
+		return fmt.Sprintf("closed for another %v, after a holder was broken or expired", words.Rounded(e.ClosedFor))
 	}
 	return "-"
 }
 
-// clock returns the time of day, with the date unless it is today's.
-func clock(t, now time.Time) string {
+// timeOfDay returns the time of day, with the date unless it is today's.
+func timeOfDay(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
 		return t.Format(time.TimeOnly)
@@ -103,7 +103,7 @@ func clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-func timeLeft(d time.Duration) string { return words.Brief(d).String() + " left" }
+func timeLeft(d time.Duration) string { return words.Rounded(d).String() + " left" }
 
 // A table has aligned columns, and no blanks at the ends of its lines. It is written by
 // Flush, which cannot fail here.
@@ -111,11 +111,11 @@ type table struct{ *tabwriter.Writer }
 
 func newTable(out *strings.Builder, heads ...string) table {
 	t := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	t.row(heads...)
+	t.writeRow(heads...)
 	return t
 }
 
-func (t table) row(cells ...string) {
+func (t table) writeRow(cells ...string) {
 	for i, c := range cells {
 		cells[i] = visible.Text(c)
 	}

@@ -59,7 +59,7 @@ when it started; 128 + n after signal n.`,
 func runTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()
-	open := func(ctx context.Context) (*pawl.Client, error) { return loc.open(ctx, cmd) }
+	open := func(ctx context.Context) (*pawl.Client, error) { return loc.openClient(ctx, cmd) }
 	o.Open, o.Close = open, closeSoon
 	c, err := open(ctx)
 	noFile, isNoFile := errors.AsType[*noDefaultFileError](err)

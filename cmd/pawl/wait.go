@@ -115,7 +115,7 @@ func heldText(e *pawl.Entry) string {
 	if held.Holders > 0 {
 		held.Holder = e.Holders[0]
 	}
-	return words.Bare(held)
+	return words.ErrorText(held)
 }
 
 func (w *waitCommand) noAnswerError() error {

@@ -76,14 +76,14 @@ const watchPause = time.Second
 
 // runWhenCreated watches the default file once it exists.
 func (w *watchCommand) runWhenCreated(ctx context.Context, loc *location, cmd *cobra.Command, name string) error {
-	if err := w.print(pawl.Entry{Name: name}); err != nil {
+	if err := w.printIfChanged(pawl.Entry{Name: name}); err != nil {
 		return err
 	}
 	for {
 		if backoff.Wait(ctx, watchPause) != nil {
 			return nil
 		}
-		c, err := loc.open(ctx, cmd)
+		c, err := loc.openClient(ctx, cmd)
 		if _, noFile := errors.AsType[*noDefaultFileError](err); noFile {
 			continue
 		}
@@ -111,7 +111,7 @@ func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) err
 					w.v.sayAnswersAgain()
 					w.failed = false
 				}
-				if err := w.print(e); err != nil {
+				if err := w.printIfChanged(e); err != nil {
 					return err
 				}
 			}
@@ -124,9 +124,9 @@ func (w *watchCommand) run(ctx context.Context, c *pawl.Client, name string) err
 
 func (v *output) sayAnswersAgain() { v.say("the database answers again") }
 
-// print prints an entry, unless it is equal to the last one, for example after the watch
-// has begun again.
-func (w *watchCommand) print(e pawl.Entry) error {
+// printIfChanged prints an entry, unless it is equal to the last one, for example after
+// the watch has begun again.
+func (w *watchCommand) printIfChanged(e pawl.Entry) error {
 	line := watchLine(&e)
 	state := line
 	if w.asJSON { // JSON has more fields than the line
@@ -171,7 +171,7 @@ func watchLine(e *pawl.Entry) string {
 	if e.Value != nil {
 		state += fmt.Sprintf("; value %q", e.Value)
 	}
-	return words.Plain(e.Name) + "  " + visible.Text(state)
+	return words.QuoteIfNeeded(e.Name) + "  " + visible.Text(state)
 }
 
 // isKnown reports whether the backend has an entry of a name. It deletes an unused name,

@@ -39,7 +39,7 @@ func TestWatchJSONPrintsEachState(t *testing.T) {
 	w := &watchCommand{v: &output{out: &out}, asJSON: true}
 	for i, s := range states {
 		out.Reset()
-		noError(t, w.print(s.entry))
+		noError(t, w.printIfChanged(s.entry))
 		if isNew := out.Len() > 0; isNew != s.isNew {
 			t.Errorf("state %d is printed: %v, want %v", i, isNew, s.isNew)
 		}

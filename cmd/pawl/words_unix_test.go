@@ -44,7 +44,7 @@ var notGolden = map[string]string{
 // any text may stand for a verb such as %s.
 func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
 	var all strings.Builder
-	files, err := filepath.Glob(filepath.Join(golden, "*"))
+	files, err := filepath.Glob(filepath.Join(goldenFolder, "*"))
 	scripts, _ := filepath.Glob("testdata/*.txt")
 	files = append(append(files, scripts...), "top/testdata/frames.txt")
 	if err != nil || len(files) == 1 || len(scripts) == 0 {

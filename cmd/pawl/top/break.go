@@ -30,7 +30,7 @@ type question struct {
 func (m *model) askToBreak(r *overview.Row) {
 	switch len(r.Holders) {
 	case 0:
-		m.sayProblem("nobody holds %s", words.Plain(r.Name))
+		m.sayProblem("nobody holds %s", words.QuoteIfNeeded(r.Name))
 	case 1:
 		m.askAboutLease(r, 0)
 	default:
@@ -55,7 +55,7 @@ func (m *model) answer(k screen.Key, pasted bool) action {
 	case k == "enter" && pasted:
 	case k == "enter" && q.accepts(q.input):
 		m.question = nil
-		m.say("breaking %s (fence %d) ...", words.Plain(q.name), q.Fence)
+		m.say("breaking %s (fence %d) ...", words.QuoteIfNeeded(q.name), q.Fence)
 		return action{toBreak: q}
 	case k == "enter":
 		q.wrongAnswer = true
@@ -71,7 +71,7 @@ func (q *question) accepts(input string) bool {
 	switch input {
 	case "":
 		return false
-	case strings.TrimSpace(q.name), words.Plain(q.name), screen.Clean(q.name), screen.Clean(words.Plain(q.name)), strconv.FormatUint(q.Fence, 10):
+	case strings.TrimSpace(q.name), words.QuoteIfNeeded(q.name), screen.Clean(q.name), screen.Clean(words.QuoteIfNeeded(q.name)), strconv.FormatUint(q.Fence, 10):
 		return true
 	}
 	return false
@@ -81,13 +81,13 @@ func (q *question) accepts(input string) bool {
 func (m *model) showBreakResult(q *question, err error) {
 	switch {
 	case err == nil && q.delay > 0:
-		m.say("broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.Owner, q.Fence, q.delay)
+		m.say("broke %s, held by %s (fence %d); closed for %v", words.QuoteIfNeeded(q.name), q.Owner, q.Fence, q.delay)
 	case err == nil:
-		m.say("broke %s, held by %s (fence %d)", words.Plain(q.name), q.Owner, q.Fence)
+		m.say("broke %s, held by %s (fence %d)", words.QuoteIfNeeded(q.name), q.Owner, q.Fence)
 	case errors.Is(err, pawl.ErrNoSuchLease), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
-		m.sayProblem("nothing was broken: %s", words.Bare(err))
+		m.sayProblem("nothing was broken: %s", words.ErrorText(err))
 	default: // the answer may have been lost
-		m.sayProblem("it is not known whether %s was broken: %s", words.Plain(q.name), words.Bare(err))
+		m.sayProblem("it is not known whether %s was broken: %s", words.QuoteIfNeeded(q.name), words.ErrorText(err))
 	}
 }
 
@@ -103,7 +103,7 @@ func (m *model) drawQuestion() []screen.Line {
 		effect = "Pawl notifies its holder. The name stays closed for " + q.delay.String() + "."
 	}
 	lines := []screen.Line{
-		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
+		{{Text: "Break ", Style: screen.Bold}, {Text: words.QuoteIfNeeded(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
 		screen.Text("fence    "+strconv.FormatUint(q.Fence, 10), 0),
 		screen.Text("holder   "+q.Owner.String(), 0),
 		screen.Text("held for "+ago(m.view.Since(q.Since, m.now)), 0),

@@ -61,7 +61,7 @@ func (m *model) summary() screen.Line {
 	if c.Overdue > 0 {
 		line = append(line, screen.Span{Text: fmt.Sprintf(", %d overdue", c.Overdue), Style: screen.Red})
 	}
-	method := "; asked every " + words.Brief(m.view.Pace).String()
+	method := "; asked every " + words.Rounded(m.view.Pace).String()
 	if m.view.Push {
 		method = "; changes are pushed"
 	}
@@ -79,7 +79,7 @@ func (m *model) sortLine() screen.Line {
 		text += ", reversed"
 	}
 	if m.filter != "" {
-		text += fmt.Sprintf("; %d of %d have %s in them", len(m.rows), len(m.view.Rows), words.Plain(m.filter))
+		text += fmt.Sprintf("; %d of %d have %s in them", len(m.rows), len(m.view.Rows), words.QuoteIfNeeded(m.filter))
 	}
 	return screen.Text(text, screen.Dim)
 }
@@ -101,23 +101,23 @@ func (m *model) alerts() (lines []screen.Line) {
 	bad := screen.Bold | screen.Red
 	switch seen := v.ScannedAt; {
 	case v.Unsupported():
-		alert(words.Bare(v.Err), bad)
+		alert(words.ErrorText(v.Err), bad)
 	case v.Err != nil && seen.IsZero():
-		alert("the backend has not answered yet: "+words.Bare(v.Err), bad)
+		alert("the backend has not answered yet: "+words.ErrorText(v.Err), bad)
 	case v.Err != nil:
-		alert(m.silenceText(seen)+": "+words.Bare(v.Err), bad)
+		alert(m.silenceText(seen)+": "+words.ErrorText(v.Err), bad)
 	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+scanAlertDelay:
 		alert(m.silenceText(seen), bad)
 	}
 	for _, deadlock := range v.Blocks().Deadlocks {
 		var waits []string
 		for _, b := range deadlock {
-			waits = append(waits, fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.Plain(b.Name), b.Holder))
+			waits = append(waits, fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.QuoteIfNeeded(b.Name), b.Holder))
 		}
 		alert("deadlock: "+strings.Join(waits, "; "), bad)
 	}
 	if n := len(v.Damaged); n > 0 {
-		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, words.Bare(v.Damaged[0].Err)), bad)
+		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, words.ErrorText(v.Damaged[0].Err)), bad)
 	}
 	if v.More {
 		alert("there are more names than are shown; give a PREFIX", bad)

@@ -204,14 +204,14 @@ func TestFramesAreAsInTheGoldenFile(t *testing.T) {
 		if len(lines) > f.height {
 			t.Errorf("%s: %d lines on a screen of %d", f.what, len(lines), f.height)
 		}
-		fmt.Fprintf(&out, "== %s: %d x %d, keys %q\n%s\n", f.what, f.width, f.height, f.keys, plain(lines, f.width, f.height))
+		fmt.Fprintf(&out, "== %s: %d x %d, keys %q\n%s\n", f.what, f.width, f.height, f.keys, plainText(lines, f.width, f.height))
 	}
-	const golden = "testdata/frames.txt"
+	const goldenFile = "testdata/frames.txt"
 	if *update {
-		noError(t, os.WriteFile(golden, []byte(out.String()), 0o600))
+		noError(t, os.WriteFile(goldenFile, []byte(out.String()), 0o600))
 	}
-	if want, err := os.ReadFile(golden); err != nil || out.String() != string(want) {
-		t.Errorf("the frames differ from %s: see the diff after go test ./cmd/pawl/top -update\n%s", golden, &out)
+	if want, err := os.ReadFile(goldenFile); err != nil || out.String() != string(want) {
+		t.Errorf("the frames differ from %s: see the diff after go test ./cmd/pawl/top -update\n%s", goldenFile, &out)
 	}
 }
 
@@ -232,9 +232,9 @@ func TestTimesFitTheirColumns(t *testing.T) {
 	}
 }
 
-// plain returns the text of lines on a screen of that size, without the blanks at the
+// plainText returns the text of lines on a screen of that size, without the blanks at the
 // ends of lines.
-func plain(lines []screen.Line, width, height int) string {
+func plainText(lines []screen.Line, width, height int) string {
 	var b strings.Builder
 	for y := range height {
 		text := ""

@@ -24,7 +24,7 @@ type column struct {
 type cellFunc func(m *model, r *overview.Row) (string, screen.Style)
 
 var columns = []column{
-	{"NAME", 0, 0, func(m *model, r *overview.Row) (string, screen.Style) { return words.Plain(r.Name), 0 }},
+	{"NAME", 0, 0, func(m *model, r *overview.Row) (string, screen.Style) { return words.QuoteIfNeeded(r.Name), 0 }},
 	{"HOLDER", 0, 48, (*model).holderCell},
 	{"KIND", 9, 70, ifHeld("-", (*model).kindCell)},
 	{"FENCE", 16, 100, ifHeld("-", func(_ *model, r *overview.Row) (string, screen.Style) {
@@ -83,7 +83,7 @@ func (m *model) drawList() []screen.Line {
 	if len(m.rows) == 0 && !m.view.ScannedAt.IsZero() {
 		nothing := "nothing is held or waited for"
 		if m.filter != "" && len(m.view.Rows) > 0 {
-			nothing = "no name or holder has " + words.Plain(m.filter) + " in it; esc shows all"
+			nothing = "no name or holder has " + words.QuoteIfNeeded(m.filter) + " in it; esc shows all"
 		}
 		top = append(top, screen.Text(nothing, screen.Dim))
 	}

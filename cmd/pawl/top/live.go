@@ -33,9 +33,9 @@ func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c != nil {
-		l.start(ctx, c)
+		l.startOverview(ctx, c)
 	} else {
-		l.screen.Go(func() { l.open(ctx) })
+		l.screen.Go(func() { l.openClient(ctx) })
 	}
 	ticker := time.NewTicker(redrawInterval)
 	defer ticker.Stop()
@@ -84,8 +84,8 @@ type liveView struct {
 	changes  chan func() // from other goroutines; the one that owns the model calls them
 }
 
-// change passes f to the goroutine that owns the model, unless ctx ends.
-func (l *liveView) change(ctx context.Context, f func()) error {
+// changeModel passes f to the goroutine that owns the model, unless ctx ends.
+func (l *liveView) changeModel(ctx context.Context, f func()) error {
 	select {
 	case l.changes <- f:
 		return nil
@@ -110,7 +110,7 @@ func (l *liveView) draw() {
 	}
 }
 
-func (l *liveView) start(ctx context.Context, c *pawl.Client) {
+func (l *liveView) startOverview(ctx context.Context, c *pawl.Client) {
 	l.overview = overview.New(c, &overview.Options{Prefix: l.Prefix})
 	l.model.backend = c.Properties().Location
 	l.viewer = l.overview.Join()
@@ -119,7 +119,7 @@ func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	l.screen.Go(func() {
 		for v := l.overview.View(); ; {
 			next, err := l.viewer.Next(ctx, v)
-			if err != nil || l.change(ctx, func() { l.model.setView(next) }) != nil {
+			if err != nil || l.changeModel(ctx, func() { l.model.setView(next) }) != nil {
 				return
 			}
 			v = next
@@ -127,14 +127,14 @@ func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 	})
 }
 
-// open waits until a client can be opened.
-func (l *liveView) open(ctx context.Context) {
+// openClient waits until a client can be opened.
+func (l *liveView) openClient(ctx context.Context) {
 	for backoff.Wait(ctx, time.Second) == nil {
 		c, err := l.Open(ctx)
 		if err != nil {
 			continue
 		}
-		if l.change(ctx, func() { l.start(ctx, c) }) != nil {
+		if l.changeModel(ctx, func() { l.startOverview(ctx, c) }) != nil {
 			_ = l.Close(c)
 		}
 		return
@@ -147,5 +147,5 @@ func (l *liveView) breakLease(ctx context.Context, q *question) {
 	defer cancel()
 	err := l.overview.Client().Break(bounded, q.name, q.Fence, &pawl.BreakOptions{Delay: q.delay, By: l.By})
 	l.overview.Refresh(q.name)
-	_ = l.change(ctx, func() { l.model.showBreakResult(q, err) })
+	_ = l.changeModel(ctx, func() { l.model.showBreakResult(q, err) })
 }

@@ -82,11 +82,11 @@ func (m *model) updateRows() {
 }
 
 func matches(r *overview.Row, text string) bool {
-	return strings.Contains(r.Name, text) || strings.Contains(words.Plain(r.Name), text) ||
+	return strings.Contains(r.Name, text) || strings.Contains(words.QuoteIfNeeded(r.Name), text) ||
 		slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return strings.Contains(h.Owner.String(), text) })
 }
 
-func (m *model) selected() *overview.Row {
+func (m *model) selectedRow() *overview.Row {
 	if m.cursor.at >= len(m.rows) {
 		return nil
 	}
@@ -151,17 +151,17 @@ func (m *model) pressList(k screen.Key) {
 		m.reversed = !m.reversed
 		m.updateRows()
 	case "enter", "right":
-		if r := m.selected(); r != nil {
+		if r := m.selectedRow(); r != nil {
 			m.openName, m.nameCursor = r.Name, cursor{}
 		}
 	case "b":
-		if r := m.selected(); r != nil {
+		if r := m.selectedRow(); r != nil {
 			m.askToBreak(r)
 		}
 	default:
 		if m.cursor.move(k, len(m.rows), m.pageRows()) {
 			m.cursor.name = ""
-			if r := m.selected(); r != nil {
+			if r := m.selectedRow(); r != nil {
 				m.cursor.name = r.Name
 			}
 		}
@@ -176,7 +176,7 @@ func (m *model) pressName(k screen.Key) {
 	case "b":
 		switch {
 		case r == nil || len(r.Holders) == 0:
-			m.sayProblem("nobody holds %s", words.Plain(m.openName))
+			m.sayProblem("nobody holds %s", words.QuoteIfNeeded(m.openName))
 		case m.nameCursor.at < len(r.Holders):
 			m.askAboutLease(r, m.nameCursor.at)
 		default:

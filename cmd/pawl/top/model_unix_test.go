@@ -31,7 +31,7 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	m.draw(80, 24, noon)
 	wantCursorOn := func(want string) {
 		t.Helper()
-		if got := m.selected(); got == nil || got.Name != want {
+		if got := m.selectedRow(); got == nil || got.Name != want {
 			t.Errorf("the cursor is on %v, want %s", got, want)
 		}
 	}
@@ -43,11 +43,11 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 	m.setView(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
 	wantCursorOn("c")
 	m.setView(viewOf(t, held("a", 1), held("b", 2)))
-	if m.selected() == nil {
+	if m.selectedRow() == nil {
 		t.Error("no row is selected")
 	}
 	m.setView(viewOf(t))
-	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).toBreak != nil {
+	if m.selectedRow() != nil || m.press("enter", false).quit || m.press("b", false).toBreak != nil {
 		t.Error("a key has an effect on a row of an empty list")
 	}
 }
@@ -80,7 +80,7 @@ func TestANameIsAcceptedAsTheScreenShowsIt(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
 		q := question{name: name, Holder: pawl.Holder{Fence: 17}}
-		for _, input := range []string{name, words.Plain(name), screen.Clean(words.Plain(name)), "17"} {
+		for _, input := range []string{name, words.QuoteIfNeeded(name), screen.Clean(words.QuoteIfNeeded(name)), "17"} {
 			if !q.accepts(input) {
 				t.Errorf("%q is not accepted for %q", input, name)
 			}
@@ -114,7 +114,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			if len(lines) > height {
 				t.Fatalf("seed %d, step %d: %d lines on a screen of %d", seed, step, len(lines), height)
 			}
-			plain(lines, width, height)
+			plainText(lines, width, height)
 			k, pasted := keys[next(len(keys))], next(5) == 0
 			if act := m.press(k, pasted); act.quit || act.suspend || act.toBreak != nil {
 				t.Fatalf("seed %d, step %d: %q returns %+v", seed, step, k, act)

@@ -41,7 +41,7 @@ func (m *model) drawName() []screen.Line {
 }
 
 func (m *model) nameState(r *overview.Row) screen.Line {
-	line := screen.Text(screen.Cut(words.Plain(m.openName), max(10, m.size.width/2)), screen.Bold)
+	line := screen.Text(screen.Cut(words.QuoteIfNeeded(m.openName), max(10, m.size.width/2)), screen.Bold)
 	state := " is free"
 	switch {
 	case r == nil && slices.ContainsFunc(m.view.Damaged, func(d overview.Damage) bool { return d.Name == m.openName }):
@@ -60,7 +60,7 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 		if n := len(r.Waiters); n > 0 {
 			state += fmt.Sprintf("; %d waiting", n)
 		}
-		if differ := words.Limits(&r.Entry); differ != "" {
+		if differ := words.DifferentLimits(&r.Entry); differ != "" {
 			state += "; their limits differ: " + differ
 		}
 	}
@@ -76,13 +76,13 @@ func (m *model) nameBlocks() (lines []screen.Line) {
 		}
 		var holds []string
 		for _, name := range b.Holds[:min(len(b.Holds), 3)] {
-			holds = append(holds, words.Plain(name))
+			holds = append(holds, words.QuoteIfNeeded(name))
 		}
 		if more := len(b.Holds) - len(holds); more > 0 {
 			holds = append(holds, fmt.Sprintf("%d more", more))
 		}
 		lines = append(lines, screen.Text(fmt.Sprintf("%s holds %s and waits for %s, which %s holds",
-			b.Waiter, strings.Join(holds, ", "), words.Plain(b.Name), b.Holder), screen.Yellow))
+			b.Waiter, strings.Join(holds, ", "), words.QuoteIfNeeded(b.Name), b.Holder), screen.Yellow))
 	}
 	return lines
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Bare returns an error in one line, without the "pawl: " at the beginning of each error
-// of the library, even inside of joined errors.
-func Bare(err error) string {
+// ErrorText returns the text of an error in one line, without the "pawl: " at the
+// beginning of each error of the library, even inside of joined errors.
+func ErrorText(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "pawl: ")
@@ -21,9 +21,9 @@ func Bare(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// Plain returns a name, or another text from outside, for a table or a sentence. It
-// quotes a text that could be mistaken for something else.
-func Plain(s string) string {
+// QuoteIfNeeded returns a name, or another text from outside, for a table or a sentence.
+// It quotes a text that could be mistaken for something else.
+func QuoteIfNeeded(s string) string {
 	isUnsafe := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
 	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, isUnsafe) {
 		return strconv.Quote(s)
@@ -31,8 +31,8 @@ func Plain(s string) string {
 	return s
 }
 
-// Brief rounds a duration for people.
-func Brief(d time.Duration) time.Duration {
+// Rounded rounds a duration for people.
+func Rounded(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
 		return d.Round(time.Second)
@@ -50,9 +50,9 @@ func Holder(h pawl.Holder) string {
 	return h.Owner.String()
 }
 
-// Limits lists the limits that clients set for the permits of a name, if they differ: "3
-// and 4". They differ if a client has a mistake, or another configuration.
-func Limits(e *pawl.Entry) string {
+// DifferentLimits lists the limits that clients set for the permits of a name, if they
+// differ: "3 and 4". Then a client has a mistake, or another configuration.
+func DifferentLimits(e *pawl.Entry) string {
 	var all []int
 	for _, h := range e.Holders {
 		if h.Kind() == pawl.KindPermits {
