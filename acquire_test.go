@@ -14,18 +14,18 @@ func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 		"lock": (*pawl.Mutex).Lock, "force": (*pawl.Mutex).ForceLock,
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			c, f, other := w.twoWithNetwork()
+			c, net, other := w.twoWithNetwork()
 			if how == "force" {
 				must(other.Mutex("x").Lock(background))(t)
 			}
-			f.set(nil, func(op string) error {
-				if op == "acquire" && f.count(op) < 3 {
+			net.setHooks(nil, func(op string) error {
+				if op == "acquire" && net.count(op) < 3 {
 					return errNet
 				}
 				return nil
 			})
 			lease := must(lock(c.Mutex("x"), background))(t)
-			if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || f.count("acquire") != 3 {
+			if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != lease.Fence() || net.count("acquire") != 3 {
 				t.Errorf("the backend has %+v; want one lease with the fence %d, after three requests", e, lease.Fence())
 			}
 			noError(t, lease.Release(background))
@@ -36,8 +36,8 @@ func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 
 func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(&pawl.Options{RequestTimeout: time.Minute})
-		f.latency = 3 * time.Second
+		c, net := w.client(&pawl.Options{RequestTimeout: time.Minute})
+		net.latency = 3 * time.Second
 		isError(t, errOf(c.Mutex("x", pawl.WithTTL(2*time.Second)).Lock(background)), pawl.ErrUnavailable)
 		time.Sleep(time.Minute)
 		w.wantFree("x")
@@ -47,8 +47,8 @@ func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 // Until the backend has answered that the name is held, readers of one client do not wait
 // for each other.
 func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-		f.latency = 300 * time.Millisecond
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		net.latency = 300 * time.Millisecond
 		first := make(chan *pawl.Lease)
 		go func() { first <- must(c.RWMutex("x").RLock(background))(t) }()
 		time.Sleep(time.Millisecond)
@@ -59,8 +59,8 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 }
 
 func TestATryWhoseReplyIsLostIsReleased(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-		f.set(nil, failRequests("acquire"))
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		net.setHooks(nil, failRequests("acquire"))
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {

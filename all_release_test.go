@@ -18,8 +18,8 @@ func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
 	return pawl.All(parts...)
 }
 
-// oneRequest is the longest time for a request of these leases.
-const oneRequest = 3 * time.Second
+// maxRequestTime is the longest time for a request of these leases.
+const maxRequestTime = 3 * time.Second
 
 func allRequests(string, int) bool { return true }
 
@@ -35,7 +35,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				net.setStuck(allRequests)
 				took, err := timed(func() error { return end(leases, background) })
 				isError(t, err, pawl.ErrUnavailable)
-				wantWithin(t, "the release took", took, 0, oneRequest)
+				wantWithin(t, "the release took", took, 0, maxRequestTime)
 				net.setStuck(nil)
 				time.Sleep(time.Minute) // the client repeats the releases
 			}
@@ -46,7 +46,7 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 				return nil
 			})
 			noError(t, err)
-			wantWithin(t, "Do returned after its function by", time.Since(began), 0, oneRequest)
+			wantWithin(t, "Do returned after its function by", time.Since(began), 0, maxRequestTime)
 			net.setStuck(nil)
 			time.Sleep(time.Minute)
 			for i := range n {
@@ -63,8 +63,8 @@ func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 			net.oneByOne = true
 			locks := group(c, n, pawl.WithTTL(time.Hour))
 			for _, c := range []struct{ ctx, most time.Duration }{
-				{time.Minute, 2*oneRequest + time.Second}, // the request that fails, its pause, and the releases
-				{oneRequest + time.Second, oneRequest + time.Second},
+				{time.Minute, 2*maxRequestTime + time.Second}, // the request that fails, its pause, and the releases
+				{maxRequestTime + time.Second, maxRequestTime + time.Second},
 				{time.Second, time.Second},
 			} {
 				before := net.count("acquire")

@@ -37,7 +37,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
 		lose := failRequests("acquire all")
-		net.set(nil, lose)
+		net.setHooks(nil, lose)
 		isError(t, errOf(locks.TryLock(background)), pawl.ErrUnavailable)
 		synctest.Wait()
 		noError(t, must(b.Mutex("x").TryLock(background))(t).Release(background))
@@ -73,7 +73,7 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 		}
 		holder := must(b.Mutex("y").Lock(background))(t)
 		ctx, cancel := context.WithCancel(background)
-		net.set(nil, func(string) error { cancel(); return nil }) // while the refusal is on its way
+		net.setHooks(nil, func(string) error { cancel(); return nil }) // while the refusal is on its way
 		for range 2 {
 			isError(t, errOf(locks.Lock(ctx)), context.Canceled)
 		}
@@ -105,7 +105,7 @@ func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 		holder := must(b.Mutex("y").Lock(background))(t)
 		isError(t, errOf(locks.TryLock(background)), pawl.ErrHeld)
 		noError(t, holder.Release(background))
-		net.set(failRequests("acquire all"), nil)
+		net.setHooks(failRequests("acquire all"), nil)
 		isError(t, errOf(locks.TryLock(spanCtx("all"))), pawl.ErrUnavailable)
 		synctest.Wait()
 		for what, n := range map[string]int{
@@ -130,14 +130,14 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 		try := func() { _, _ = locks.TryLock(background) }
 		wantEqual[any](t, "TryLock panicked with", inGoroutine(try), "observer")
 		failing = false
-		net.set(nil, func(op string) error {
+		net.setHooks(nil, func(op string) error {
 			if op == "acquire all" {
 				panic("driver")
 			}
 			return nil
 		})
 		wantEqual[any](t, "TryLock panicked with", inGoroutine(try), "driver")
-		net.set(nil, nil)
+		net.setHooks(nil, nil)
 		synctest.Wait()
 		w.wantFree("x", "y", "z")
 		leases := must(locks.TryLock(background))(t)
@@ -199,7 +199,7 @@ func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 		noError(t, holder.Release(background))
 
 		ctx, cancel := context.WithCancel(background)
-		net.set(nil, func(op string) error {
+		net.setHooks(nil, func(op string) error {
 			if op == "acquire all" {
 				cancel() // while the grant is on its way
 			}

@@ -16,8 +16,8 @@ import (
 func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 	for name, push := range map[string]bool{"by a signal": true, "by its next renewal": false} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, f := w.client(nil)
-			f.noSignals = !push
+			a, net := w.client(nil)
+			net.noSignals = !push
 			b, _ := w.client(&pawl.Options{ID: "breaker"})
 			lease := must(a.Mutex("x").Lock(background))(t)
 			noError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: time.Minute}))

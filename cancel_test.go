@@ -13,12 +13,12 @@ import (
 )
 
 func TestAnEndedCtxSendsNothing(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		isError(t, errOf(c.Mutex("x").Lock(ctx)), context.Canceled)
 		isError(t, errOf(c.Mutex("x").TryLock(ctx)), context.Canceled)
-		wantEqual(t, "requests", f.count("acquire"), 0)
+		wantEqual(t, "requests", net.count("acquire"), 0)
 	})
 }
 
@@ -70,10 +70,10 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 }
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-		f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		net.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
 			time.Sleep(600 * time.Millisecond)
-			return f.Driver.Acquire(background, c)
+			return net.Driver.Acquire(background, c)
 		}
 		m := c.Mutex("x")
 		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.ForceLock} {

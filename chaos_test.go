@@ -25,7 +25,7 @@ func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 			fault := func(string) error {
 				time.Sleep(d.randomTime(20 * time.Millisecond))
 				if d.oneIn(50) {
-					time.Sleep(time.Duration(d.n(1000)) * time.Millisecond)
+					time.Sleep(time.Duration(d.intN(1000)) * time.Millisecond)
 				}
 				if d.oneIn(10) {
 					return errNet
@@ -38,12 +38,12 @@ func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 			var users sync.WaitGroup
 			for p := range uint64(3) {
 				c, net := w.client(&pawl.Options{QueueTTL: mixedTTLs[1+(seed+p)%3], RetryFor: time.Second, HandoffWindow: time.Duration(seed%3) * 5 * time.Millisecond})
-				net.set(fault, fault)
+				net.setHooks(fault, fault)
 				clients, nets = append(clients, c), append(nets, net)
 				for range 6 {
 					users.Go(func() {
 						for range 30 {
-							i := d.n(len(held))
+							i := d.intN(len(held))
 							held[i].use(t, c, names[i], d)
 						}
 					})
@@ -51,7 +51,7 @@ func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 			}
 			users.Wait()
 			for _, net := range nets {
-				net.set(nil, nil)
+				net.setHooks(nil, nil)
 			}
 			time.Sleep(10 * time.Second)
 			w.wantFree(names[:len(held)]...)
@@ -77,14 +77,14 @@ type heldLease struct {
 
 // use claims the name in a random way, and holds the lease for a while.
 func (h *heldLeases) use(t *testing.T, c *pawl.Client, name string, d *dice) {
-	options := []pawl.LockOption{pawl.WithTTL(mixedTTLs[d.n(4)])}
+	options := []pawl.LockOption{pawl.WithTTL(mixedTTLs[d.intN(4)])}
 	if d.oneIn(4) {
-		options = append(options, pawl.WithMaxHold(mixedTTLs[d.n(4)]))
+		options = append(options, pawl.WithMaxHold(mixedTTLs[d.intN(4)]))
 	}
-	ctx, cancel := context.WithTimeout(background, time.Duration(d.n(3000))*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, time.Duration(d.intN(3000))*time.Millisecond)
 	l := heldLease{weight: driver.Exclusive, limit: driver.Unlimited}
 	var err error
-	switch d.n(6) {
+	switch d.intN(6) {
 	case 0:
 		l.weight = 1
 		l.Lease, err = c.RWMutex(name, options...).RLock(ctx)
@@ -104,8 +104,8 @@ func (h *heldLeases) use(t *testing.T, c *pawl.Client, name string, d *dice) {
 		return
 	}
 	h.check(t, l)
-	for range d.n(20) {
-		time.Sleep(time.Duration(d.n(10_000)) * time.Microsecond)
+	for range d.intN(20) {
+		time.Sleep(time.Duration(d.intN(10_000)) * time.Microsecond)
 		h.check(t)
 	}
 	if err := l.Release(background); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {

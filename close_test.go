@@ -49,8 +49,8 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	for range 100 {
-		withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-			f.latency = time.Millisecond
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+			net.latency = time.Millisecond
 			var wg sync.WaitGroup
 			for i := range 8 {
 				wg.Go(func() {
@@ -73,9 +73,9 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 }
 
 func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		must(c.Mutex("x").Lock(background))(t)
-		f.down()
+		net.down()
 		first := make(chan error)
 		go func() { first <- c.Close() }()
 		synctest.Wait()
@@ -107,8 +107,8 @@ func TestCloseReportsUnreleasedLeases(t *testing.T) {
 // Close takes 3 s at most if the server is gone, whether requests hang or are refused,
 // and whether or not the driver can close.
 func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
-	refused := func(f *faulty) { f.down() }
-	hangs := func(f *faulty) { f.setStuck(allRequests) }
+	refused := func(net *faulty) { net.down() }
+	hangs := func(net *faulty) { net.setStuck(allRequests) }
 	for what, down := range map[string]func(*faulty){"refused": refused, "hangs": hangs} {
 		for _, driverTakes := range []time.Duration{0, time.Minute} {
 			for state, before := range map[string]func(c *pawl.Client, down func()){
@@ -134,9 +134,9 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 				},
 			} {
 				runInWorld(t, fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T, w *world) {
-					c, f := w.client(nil)
-					f.closeTime = driverTakes
-					before(c, func() { down(f) })
+					c, net := w.client(nil)
+					net.closeTime = driverTakes
+					before(c, func() { down(net) })
 					synctest.Wait()
 					took, err := timed(c.Close)
 					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
@@ -188,11 +188,11 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 
 // The backend is away for a second, as during a fail-over.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
-		time.AfterFunc(time.Second, f.down())
+		time.AfterFunc(time.Second, net.down())
 		noError(t, c.Close())
 		for i := range 100 {
 			w.wantFree("x" + strconv.Itoa(i))
@@ -330,11 +330,11 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 
 // Close does not wait for a release that fails permanently, but reports it.
 func TestCloseReportsAPermanentFailure(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
 		before := must(c.Mutex("before").Lock(background))(t)
 		must(c.Mutex("x").Lock(background))(t)
-		f.set(func(string) error { return wrong }, nil)
+		net.setHooks(func(string) error { return wrong }, nil)
 		isError(t, before.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)
 		began := time.Now()

@@ -32,16 +32,16 @@ type diagnosable struct {
 }
 
 func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
-	return e.findings, e.step(ctx, "diagnose", func() error { return nil })
+	return e.findings, e.request(ctx, "diagnose", func() error { return nil })
 }
 
 // punctualClient returns a client of a backend whose requests fail at their deadline,
 // before the ctx ends. After setSilent(true) the backend answers only releases.
-func (w *world) punctualClient() (c *pawl.Client, f *faulty, setSilent func(bool)) {
-	f = w.faulty()
-	f.punctual = true
-	return w.clientOf(diagnosable{faulty: f}, nil), f, func(silent bool) {
-		f.setStuck(func(op string, _ int) bool { return silent && op != "release" })
+func (w *world) punctualClient() (c *pawl.Client, net *faulty, setSilent func(bool)) {
+	net = w.faulty()
+	net.punctual = true
+	return w.clientOf(diagnosable{faulty: net}, nil), net, func(silent bool) {
+		net.setStuck(func(op string, _ int) bool { return silent && op != "release" })
 	}
 }
 

@@ -225,7 +225,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 				t.Errorf("released: %v", e.Err)
 			}
 		}}})
-		net.set(nil, func(op string) error {
+		net.setHooks(nil, func(op string) error {
 			if op == "acquire" && net.count("acquire") == 1 {
 				return errNet
 			}
@@ -240,9 +240,9 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 		wantEqual(t, "Released events", released, 1)
 
 		other := must(a.Mutex("y").Lock(background))(t)
-		net.set(nil, failRequests("renew"))
+		net.setHooks(nil, failRequests("renew"))
 		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
-		net.set(nil, nil)
+		net.setHooks(nil, nil)
 		if took, err = timed(func() error { return errOf(other.Detach(background)) }); err != nil || took < 900*time.Millisecond {
 			t.Errorf("Detach took %v, and the write of the value may still arrive: %v", took, err)
 		}

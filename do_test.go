@@ -104,8 +104,8 @@ func TestTryDoReportsThatItWasSkipped(t *testing.T) {
 func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
-		c, f := w.client(&pawl.Options{Observer: events.observer()})
-		f.noSignals = true
+		c, net := w.client(&pawl.Options{Observer: events.observer()})
+		net.noSignals = true
 		other, _ := w.client(nil)
 		force := func(context.Context) error {
 			return must(other.Mutex("x").ForceLock(background))(t).Release(background)
@@ -147,9 +147,9 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 
 // The ctx of f ends before the name is free, so goroutines that f started can stop.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		var given context.Context
-		f.set(func(op string) error {
+		net.setHooks(func(op string) error {
 			if op == "release" && given.Err() == nil {
 				t.Error("the name is released before the ctx has ended")
 			}

@@ -22,19 +22,19 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // errOf returns the error of a call with two results.
 func errOf(_ any, err error) error { return err }
 
-// clientThatHangs makes a client whose renewals hang for the names that begin with
+// clientWithHangingRenewals makes a client whose renewals hang for the names that begin with
 // "hangs".
-func (w *world) clientThatHangs(o *pawl.Options) (*pawl.Client, *faulty) {
+func (w *world) clientWithHangingRenewals(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
-	c, f := w.client(o)
-	f.renewFunc = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	c, net := w.client(o)
+	net.renewFunc = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 		if slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		return f.Driver.Renew(ctx, leases)
+		return net.Driver.Renew(ctx, leases)
 	}
-	return c, f
+	return c, net
 }
 
 // timeoutError is a client library's error for a request that took too long.

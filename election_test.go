@@ -194,7 +194,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		leads, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("new")))
 		fails := 3
-		net.set(func(op string) error {
+		net.setHooks(func(op string) error {
 			if op == "renew" && fails > 0 {
 				fails--
 				return errNet
@@ -231,10 +231,10 @@ func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		leads, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("first")))
-		net.set(nil, failRequests("renew"))
+		net.setHooks(nil, failRequests("renew"))
 		noError(t, held.Release(background))
 		leads()
-		net.set(nil, nil)
+		net.setHooks(nil, nil)
 		noError(t, e.SetValue(background, []byte("second")))
 		time.Sleep(time.Minute)
 		wantLeaderValue(t, e, "second")

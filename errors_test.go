@@ -161,7 +161,7 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 
 func sayLost(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, f, other := w.twoWithNetwork()
+	c, net, other := w.twoWithNetwork()
 	l := must(c.Mutex("forced").Lock(background))(t)
 	must(other.Mutex("forced").ForceLock(background))(t)
 	<-l.Done()
@@ -170,7 +170,7 @@ func sayLost(t *testing.T, w *world, say func(string, error)) {
 	<-l.Done()
 	say("a lease that was held for its maximum", l.Err())
 	l = must(c.Mutex("gone").Lock(background))(t)
-	up := f.down()
+	up := net.down()
 	<-l.Done()
 	say("a lease that could not be renewed", l.Err())
 	up()
@@ -202,9 +202,9 @@ func sayStale(t *testing.T, say func(string, error)) {
 
 func sayUnavailable(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, f := w.client(nil)
+	c, net := w.client(nil)
 	l := must(c.Mutex("y").Lock(background))(t)
-	up := f.down()
+	up := net.down()
 	_, err := c.Mutex("x").TryLock(background)
 	say("a try without a backend", err)
 	_, err = c.Mutex("x").Lock(background)
@@ -223,18 +223,18 @@ func sayUnavailable(t *testing.T, w *world, say func(string, error)) {
 
 func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	t.Helper()
-	c, f := w.client(nil)
+	c, net := w.client(nil)
 	l := must(c.Mutex("z").Lock(background))(t)
 	ctx := timeoutCtx(t, time.Second)
-	up := f.down()
+	up := net.down()
 	say("a shutdown while a lease is held, without a backend", c.Shutdown(ctx))
 	up()
 	say("a lease of a closed client", l.Err())
 	_, err := c.Mutex("z").TryLock(background)
 	say("a lock of a closed client", err)
-	d, f := w.client(nil)
+	d, net := w.client(nil)
 	must(d.Mutex("z2").Lock(background))(t)
-	f.down()
+	net.down()
 	say("a close without a backend", d.Close())
 	say("a close that leaves two", &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")})
 	// The prefix appears once, however many errors are wrapped in one another.

@@ -13,8 +13,8 @@ import (
 // A process serves its own waiters for permits in the order in which they came, although
 // several of them could be granted together.
 func TestPermitsAreGrantedInTheOrderOfTheQueue(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
-		f.latency = time.Millisecond
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+		net.latency = time.Millisecond
 		var mu sync.Mutex
 		var served []int
 		var wg sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 )
 
 func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-		f.latency = 10 * time.Microsecond
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		net.latency = 10 * time.Microsecond
 		var mu sync.Mutex
 		var last uint64
 		var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		wantWithin(t, "requests for 640 locks", f.count("acquire"), 0, 50)
+		wantWithin(t, "requests for 640 locks", net.count("acquire"), 0, 50)
 		w.wantFree("x")
 		wantNothingLeft(t, c)
 	})
@@ -140,20 +140,20 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalRetry}} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
+			a, net := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 			b, _ := w.client(nil)
 			var token driver.Token
-			f.onClaim = func(t driver.Token) { token = t }
+			net.onClaim = func(t driver.Token) { token = t }
 			held := lockWithFencesToSpare(t, w, a)
 			tokenHeld := token
-			f.setLatency(10 * time.Millisecond)
-			f.dropSignals()
+			net.setLatency(10 * time.Millisecond)
+			net.dropSignals()
 
 			forced := must(b.Mutex("x").ForceLock(background))(t)
 			if signal.Kind == driver.SignalLost {
 				signal.Token = tokenHeld
 			}
-			f.deliver(signal)
+			net.deliver(signal)
 			synctest.Wait() // the renewal that checks the lease is on its way
 			later := startLock(t, a.Mutex("x"))
 			isError(t, held.Release(background), pawl.ErrLost)
@@ -169,23 +169,23 @@ func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 
 func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
+		a, net := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
-		f.deliver(driver.Signal{Kind: driver.SignalRetry})
+		net.deliver(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait() // the client has checked the lease, which still holds
-		before := f.count("acquire")
+		before := net.count("acquire")
 		later := startLock(t, a.Mutex("x"))
 		noError(t, held.Release(background))
 		noError(t, (<-later).Release(background))
-		wantEqual(t, "claims", f.count("acquire")-before, 0)
+		wantEqual(t, "claims", net.count("acquire")-before, 0)
 	})
 }
 
 // Without push a waiter polls. But when its own process releases the lock, it claims the
 // lock at once.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
-		f.noPush, f.noSignals = true, true
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+		net.noPush, net.noSignals = true, true
 		held := must(c.Mutex("x").Lock(background))(t)
 		got := make(chan time.Time)
 		go func() {

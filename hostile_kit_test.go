@@ -20,9 +20,9 @@ type dice struct {
 }
 
 // oneIn returns true once in n times.
-func (d *dice) oneIn(n int) bool { return d.n(n) == 0 }
+func (d *dice) oneIn(n int) bool { return d.intN(n) == 0 }
 
-func (d *dice) n(n int) int {
+func (d *dice) intN(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rng.IntN(n)
@@ -30,12 +30,12 @@ func (d *dice) n(n int) int {
 
 // randomTime returns a time of up to longest, and usually much less.
 func (d *dice) randomTime(longest time.Duration) time.Duration {
-	return longest >> d.n(10) * time.Duration(d.n(1000)) / 1000
+	return longest >> d.intN(10) * time.Duration(d.intN(1000)) / 1000
 }
 
-// step makes a request fail, hang, panic or end its goroutine, or loses the request or
+// request makes a request fail, hang, panic or end its goroutine, or loses the request or
 // its reply.
-func (h *hostility) step(ctx context.Context, op string, do func() error) error {
+func (h *hostileRun) request(ctx context.Context, op string, do func() error) error {
 	if op != "acquire" && op != "renew" && op != "release" {
 		return do()
 	}
@@ -70,21 +70,21 @@ func (h *hostility) step(ctx context.Context, op string, do func() error) error 
 }
 
 // signal delivers a signal at once, late or never.
-func (h *hostility) signal(tell func()) {
+func (h *hostileRun) signal(notify func()) {
 	switch {
 	case h.oneIn(5):
 	case h.oneIn(2):
-		tell()
+		notify()
 	default:
-		time.AfterFunc(h.randomTime(5*time.Second), tell)
+		time.AfterFunc(h.randomTime(5*time.Second), notify)
 	}
 }
 
 // callKey marks the ctx of a user's call, which can recover from a panic.
 type callKey struct{}
 
-// hostility is one run: a client over a hostile driver, its users, and a rival.
-type hostility struct {
+// hostileRun is one run: a client over a hostile driver, its users, and a rival.
+type hostileRun struct {
 	*testing.T
 	*dice
 	w      *world
@@ -100,7 +100,7 @@ type hostility struct {
 
 // observer records all events, and then may fail: it panics where a caller can recover,
 // and otherwise ends the goroutine.
-func (h *hostility) observer() *pawl.Observer {
+func (h *hostileRun) observer() *pawl.Observer {
 	h.events.then = func(kind string) {
 		time.Sleep(h.randomTime(50 * time.Millisecond))
 		if h.oneIn(30) {
@@ -124,7 +124,7 @@ func (h *hostility) observer() *pawl.Observer {
 	return o
 }
 
-func (h *hostility) run() {
+func (h *hostileRun) run() {
 	var users sync.WaitGroup
 	for range 8 {
 		users.Go(func() {
@@ -154,9 +154,9 @@ func (h *hostility) run() {
 }
 
 // end closes the client by Close or Shutdown, or by several calls at once.
-func (h *hostility) end() {
+func (h *hostileRun) end() {
 	var ends sync.WaitGroup
-	for range 1 + h.n(3) {
+	for range 1 + h.intN(3) {
 		ctx, cancel := context.WithTimeout(background, h.randomTime(20*time.Second))
 		defer cancel()
 		end := h.c.CloseWithin
@@ -186,14 +186,14 @@ func (h *hostility) end() {
 }
 
 // use makes one call of a user, and ends the lease that it got.
-func (h *hostility) use() {
+func (h *hostileRun) use() {
 	ctx, cancel := context.WithTimeout(context.WithValue(background, callKey{}, true), h.randomTime(20*time.Second))
 	defer cancel()
-	name := names[h.n(len(names))]
+	name := names[h.intN(len(names))]
 	m, rw := h.c.Mutex(name), h.c.RWMutex(name)
 	work := func(ctx context.Context) error {
 		_ = sleep(ctx, h.randomTime(10*time.Second))
-		switch h.n(20) {
+		switch h.intN(20) {
 		case 0:
 			panic("hostile function")
 		case 1:
@@ -205,7 +205,7 @@ func (h *hostility) use() {
 		do := []func(context.Context, func(context.Context) error) error{
 			m.Do, rw.RDo, h.c.Semaphore(name, 3).Do,
 			func(ctx context.Context, f func(context.Context) error) error { return errOf(m.TryDo(ctx, f)) },
-		}[h.n(4)]
+		}[h.intN(4)]
 		var claim uint64
 		err := do(context.WithValue(ctx, claimKey{}, &claim), work)
 		h.mu.Lock()
@@ -213,7 +213,7 @@ func (h *hostility) use() {
 		h.answers[claim] = err
 		return
 	}
-	lock := []func(context.Context) (*pawl.Lease, error){m.Lock, m.TryLock, m.ForceLock, rw.RLock, rw.TryRLock}[h.n(5)]
+	lock := []func(context.Context) (*pawl.Lease, error){m.Lock, m.TryLock, m.ForceLock, rw.RLock, rw.TryRLock}[h.intN(5)]
 	lease, err := lock(ctx)
 	if err != nil {
 		return
@@ -223,22 +223,22 @@ func (h *hostility) use() {
 	}
 	_ = work(lease.Context())
 	var both sync.WaitGroup
-	for range 1 + h.n(2) {
+	for range 1 + h.intN(2) {
 		both.Go(func() { inGoroutine(func() { _ = lease.Release(ctx) }) })
 	}
 	both.Wait()
 }
 
 // rival is another client that breaks, forces and tries locks until the client is closed.
-func (h *hostility) rival(c *pawl.Client) {
+func (h *hostileRun) rival(c *pawl.Client) {
 	for {
 		select {
 		case <-h.done:
 			return
 		case <-time.After(h.randomTime(5 * time.Second)):
 		}
-		name := names[h.n(len(names))]
-		switch h.n(3) {
+		name := names[h.intN(len(names))]
+		switch h.intN(3) {
 		case 0:
 			if e, err := c.Inspect(background, name); err == nil && len(e.Holders) > 0 {
 				_ = c.Break(background, name, e.Holders[0].Fence, &pawl.BreakOptions{Delay: h.randomTime(time.Second)})
@@ -256,12 +256,12 @@ func (h *hostility) rival(c *pawl.Client) {
 	}
 }
 
-func newHostility(t *testing.T, w *world, seed uint64) *hostility {
-	h := &hostility{
+func newHostileRun(t *testing.T, w *world, seed uint64) *hostileRun {
+	h := &hostileRun{
 		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, events: &eventRecorder{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
 	net := w.faulty()
-	net.around, net.signal = h.step, h.signal
+	net.around, net.signal = h.request, h.signal
 	h.c = w.clientOf(net, &pawl.Options{ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second})
 	return h
 }

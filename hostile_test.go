@@ -10,6 +10,6 @@ import (
 // that was acquired, Do returns each loss, and nothing is left behind.
 func TestEachLeaseEndsOnceOverAHostileDriver(t *testing.T) {
 	for seed := range uint64(150) {
-		runInWorld(t, fmt.Sprint("seed ", seed), func(t *testing.T, w *world) { newHostility(t, w, seed).run() })
+		runInWorld(t, fmt.Sprint("seed ", seed), func(t *testing.T, w *world) { newHostileRun(t, w, seed).run() })
 	}
 }

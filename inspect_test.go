@@ -9,13 +9,13 @@ import (
 )
 
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, healthy *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, w *world, healthy *pawl.Client, net *faulty) {
 		isError(t, errOf(healthy.Diagnose(background)), errors.ErrUnsupported)
-		c := w.clientOf(diagnosable{f, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
+		c := w.clientOf(diagnosable{net, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
 		if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {
 			t.Errorf("%v, %v", found, err)
 		}
-		f.down()
+		net.down()
 		isError(t, errOf(c.Diagnose(background)), pawl.ErrUnavailable)
 		noError(t, c.Close())
 		isError(t, errOf(c.Diagnose(background)), pawl.ErrClosed)

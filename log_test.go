@@ -19,7 +19,7 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := background
 		locks, net := w.client(&pawl.Options{ID: "client-1"})
-		shown := shownTokens(net)
+		shown := tokenFinder(net)
 		text, all := &bytes.Buffer{}, &bytes.Buffer{}
 		logs := func(what any) string {
 			text.Reset()
@@ -54,9 +54,9 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 	})
 }
 
-// shownTokens records the tokens of a client's claims. The function that it returns finds
+// tokenFinder records the tokens of a client's claims. The function that it returns finds
 // a token in a text, and returns it as it is written there, or "".
-func shownTokens(net *faulty) func(text string) (form string) {
+func tokenFinder(net *faulty) func(text string) (form string) {
 	var tokens []driver.Token
 	net.onClaim = func(t driver.Token) { tokens = append(tokens, t) }
 	return func(text string) string {
@@ -79,7 +79,7 @@ func shownTokens(net *faulty) func(text string) (form string) {
 // prints the value, or a copy of it, with any verb.
 func TestNoVerbPrintsAToken(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
-		shown := shownTokens(net)
+		shown := tokenFinder(net)
 		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))
 		leases := must(both.Lock(background))(t)

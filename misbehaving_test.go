@@ -21,8 +21,8 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 		"canceled": func(driver.Claim) (driver.Grant, error) { return driver.Grant{}, context.Canceled },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			c, f := w.client(nil)
-			f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
+			c, net := w.client(nil)
+			net.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { return answer(c) }
 			ctx := timeoutCtx(t, time.Minute)
 			_, err := c.Mutex("x").Lock(ctx)
 			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
@@ -32,7 +32,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 			if err == nil || errors.Is(err, context.Canceled) {
 				t.Errorf("try: %v", err)
 			}
-			wantWithin(t, "calls of Acquire in a minute", f.count("acquire"), 0, 100)
+			wantWithin(t, "calls of Acquire in a minute", net.count("acquire"), 0, 100)
 			wantNothingLeft(t, c)
 		})
 	}
@@ -41,8 +41,8 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fence := uint64(0)
-		c, f := w.client(nil)
-		f.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) {
+		c, net := w.client(nil)
+		net.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) {
 			fence += 10
 			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
 		}
@@ -56,8 +56,8 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 }
 
 func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
-		f.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+		net.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
@@ -70,7 +70,7 @@ func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
 // the backend's error, but no error of a ctx.
 func TestALossMatchesNoContextError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(&pawl.Options{TTL: 9 * time.Second})
+		c, net := w.client(&pawl.Options{TTL: 9 * time.Second})
 		lost := func(lease *pawl.Lease, why pawl.Reason) error {
 			<-lease.Done()
 			err := lease.Err()
@@ -85,7 +85,7 @@ func TestALossMatchesNoContextError(t *testing.T) {
 
 		lease := must(c.Mutex("x").Lock(background))(t)
 		refused := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
-		f.renewFunc = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
+		net.renewFunc = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 			return slices.Repeat([]error{refused}, len(leases)), nil
 		}
 		err := lost(lease, pawl.ReasonUnreachable)
@@ -97,8 +97,8 @@ func TestALossMatchesNoContextError(t *testing.T) {
 }
 
 func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
-		f.set(nil, func(op string) error {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		net.setHooks(nil, func(op string) error {
 			if op == "acquire" {
 				panic("a bug")
 			}
@@ -109,7 +109,7 @@ func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 				t.Error("the panic was swallowed")
 			}
 		}
-		f.set(nil, nil)
+		net.setHooks(nil, nil)
 		w.wantFree("x")
 		wantNothingLeft(t, c)
 	})

@@ -14,8 +14,8 @@ import (
 
 // A lease may end before Acquired has returned.
 func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
-	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
-		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
+	for name, end := range map[string]func(c, other *pawl.Client, net *faulty, l *pawl.Lease){
+		"expired":  func(_, _ *pawl.Client, net *faulty, _ *pawl.Lease) { net.down() },
 		"forced":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
 		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close() },
 		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
@@ -25,21 +25,21 @@ func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
 				events = &eventRecorder{}
 				o      = events.observer()
 				c      *pawl.Client
-				f      *faulty
+				net    *faulty
 			)
 			other, _ := w.client(nil)
 			o.Acquired = func(e pawl.AcquiredEvent) {
-				end(c, other, f, e.Lease)
+				end(c, other, net, e.Lease)
 				<-e.Lease.Done()
 				time.Sleep(time.Second)
 				events.record("acquired", e.Event, nil)
 			}
-			c, f = w.client(&pawl.Options{Observer: o})
+			c, net = w.client(&pawl.Options{Observer: o})
 			must(c.Mutex("x").Lock(background))(t)
 			synctest.Wait()
 			events.checkBalance(t)
 			wantEqual(t, "reported ends", events.count("lost")+events.count("released"), 1)
-			f.set(nil, nil)
+			net.setHooks(nil, nil)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 
 func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 	for how, fail := range callbackFailures {
-		for what, scene := range map[string]func(c, other *pawl.Client, f *faulty){
+		for what, scene := range map[string]func(c, other *pawl.Client, net *faulty){
 			"queued": func(c, other *pawl.Client, _ *faulty) {
 				l, _ := other.Mutex("x").Lock(background)
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
@@ -97,29 +97,29 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = l.Release(background)
 			},
-			"lost found by Release": func(c, other *pawl.Client, f *faulty) {
-				f.dropSignals()
+			"lost found by Release": func(c, other *pawl.Client, net *faulty) {
+				net.dropSignals()
 				l, _ := c.Mutex("x").Lock(background)
 				forced, _ := other.Mutex("x").ForceLock(background)
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = forced.Release(background)
 			},
-			"failed request of a try": func(c, _ *pawl.Client, f *faulty) {
-				f.set(nil, failRequests("acquire"))
+			"failed request of a try": func(c, _ *pawl.Client, net *faulty) {
+				net.setHooks(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
-				f.set(nil, nil)
+				net.setHooks(nil, nil)
 			},
-			"failed request of a wait": func(c, _ *pawl.Client, f *faulty) {
-				f.set(nil, failRequests("acquire"))
+			"failed request of a wait": func(c, _ *pawl.Client, net *faulty) {
+				net.setHooks(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
-				f.set(nil, nil)
+				net.setHooks(nil, nil)
 			},
-			"failed request of a release": func(c, _ *pawl.Client, f *faulty) {
+			"failed request of a release": func(c, _ *pawl.Client, net *faulty) {
 				l, _ := c.Mutex("x").Lock(background)
 				var first sync.Once // a panic in the second request, which the client repeats, would end the program
-				f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
+				net.setHooks(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
 				inGoroutine(func() { _ = l.Release(background) })
-				f.set(nil, nil)
+				net.setHooks(nil, nil)
 			},
 		} {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
@@ -131,9 +131,9 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 						fail()
 					}
 				}}
-				c, f := w.client(&pawl.Options{Observer: events.observer()})
+				c, net := w.client(&pawl.Options{Observer: events.observer()})
 				other, _ := w.client(nil)
-				scene(c, other, f)
+				scene(c, other, net)
 				if synctest.Wait(); !failed {
 					t.Error("the Observer did not fail")
 				}
@@ -150,7 +150,7 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 // panic there ends the program, as in any goroutine without a recover.)
 func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
+		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Lost:   func(pawl.LostEvent) { runtime.Goexit() },
 			Failed: func(pawl.FailedEvent) { runtime.Goexit() },
 		}})
@@ -160,13 +160,13 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 		lasting := must(c.Mutex("lasting").Lock(background))(t)
 		must(other.Mutex("broken").ForceLock(background))(t)
 		<-broken.Done()
-		up := f.down()
+		up := net.down()
 		time.Sleep(15 * time.Second) // renewals fail meanwhile
 		up()
 		<-bounded.Done()
 		time.Sleep(5 * time.Minute)
 		noError(t, lasting.Err())
-		up = f.down()
+		up = net.down()
 		inGoroutine(func() { _ = lasting.Release(background) }) // the client repeats the release
 		time.Sleep(time.Second)
 		up()
@@ -205,7 +205,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 				_, _ = l.Context(), l.Deadline()
 			}
 		}
-		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
+		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Queued:      func(pawl.QueuedEvent) { use(nil) },
 			NotAcquired: func(pawl.NotAcquiredEvent) { use(nil) },
 			Acquired:    func(e pawl.AcquiredEvent) { use(e.Lease) },
@@ -232,12 +232,12 @@ func TestObserverMayUseTheClient(t *testing.T) {
 			_ = l2.Release(background)
 		})
 		cycle(func(l *pawl.Lease) {
-			up := f.down()
+			up := net.down()
 			<-l.Done()
 			up()
 		})
 		cycle(func(l *pawl.Lease) {
-			up := f.down()
+			up := net.down()
 			_ = l.Release(background)
 			up()
 		})

@@ -110,7 +110,7 @@ func TestWhatHappensIsLogged(t *testing.T) {
 func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
-		c, f := w.client(&pawl.Options{Observer: events.observer()})
+		c, net := w.client(&pawl.Options{Observer: events.observer()})
 		first := must(c.Mutex("x").Lock(spanCtx("first")))(t)
 		over, end := context.WithCancel(spanCtx("release"))
 		end()
@@ -119,7 +119,7 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 		must(c.Mutex("x").Lock(ctx))(t)
 		cancel()
 		time.Sleep(time.Second)
-		f.down()
+		net.down()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 
@@ -154,14 +154,14 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
-		c, f := w.client(&pawl.Options{Observer: events.observer()})
+		c, net := w.client(&pawl.Options{Observer: events.observer()})
 		other := lockWithFencesToSpare(t, w, c)
 		last := make(chan *pawl.Lease)
 		go func() { last <- must(c.Mutex("x").Lock(spanCtx("last")))(t) }()
 		synctest.Wait()
 		noError(t, other.Release(background))
 		lease := <-last
-		up := f.down()
+		up := net.down()
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		isError(t, errOf(c.Mutex("y").TryLock(spanCtx("try"))), pawl.ErrUnavailable)
 		time.Sleep(5 * time.Second)

@@ -19,7 +19,7 @@ import (
 func loseReply(net *faulty, away time.Duration) {
 	lost := false
 	var back time.Time
-	net.set(func(string) error {
+	net.setHooks(func(string) error {
 		if lost && time.Now().Before(back) {
 			return errNet
 		}
@@ -148,7 +148,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 							if rand.IntN(10) == 0 { // killed
 								net.down()
 								<-ctx.Done()
-								time.AfterFunc(2*time.Second, func() { net.set(nil, nil) })
+								time.AfterFunc(2*time.Second, func() { net.setHooks(nil, nil) })
 								return ctx.Err()
 							}
 							time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))

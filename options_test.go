@@ -44,9 +44,9 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 
 // A user relies on each option, so an option without effect is refused.
 func TestOptionsWithoutEffectAreRefused(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		handle := must(must(c.Mutex("held").Lock(background))(t).Detach(background))(t)
-		claimed, renewed := f.count("acquire"), f.count("renew")
+		claimed, renewed := net.count("acquire"), net.count("renew")
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		uses := map[string]func(o pawl.LockOption) error{
 			"Election": func(o pawl.LockOption) error { return c.Election("x", o).Run(background, never) },
@@ -71,7 +71,7 @@ func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 				}
 			}
 		}
-		if f.count("acquire") != claimed || f.count("renew") != renewed {
+		if net.count("acquire") != claimed || net.count("renew") != renewed {
 			t.Error("a request was sent")
 		}
 	})
@@ -108,7 +108,7 @@ func TestOptionsAreCopiedAtNew(t *testing.T) {
 func TestLongestDurationsDoNotOverflow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const longest = time.Duration(math.MaxInt64)
-		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: longest, HandoffWindow: time.Second})
+		c, net := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: longest, HandoffWindow: time.Second})
 		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
 		lease := must(m.Lock(background))(t)
 		next := make(chan *pawl.Lease)
@@ -117,7 +117,7 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 		noError(t, lease.Err())
 		noError(t, lease.Release(background))
 		wantWithin(t, "the term", time.Until((<-next).Deadline()), driver.MaxTTL/2, driver.MaxTTL-driver.MaxTTL/10)
-		wantWithin(t, "claims", f.count("acquire"), 0, 3)
+		wantWithin(t, "claims", net.count("acquire"), 0, 3)
 	})
 }
 
@@ -130,8 +130,8 @@ func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 		"no wait": {2 * time.Minute, false, 0}, "a wait": {time.Second, false, 10300 * time.Millisecond}, "no signals": {time.Second, true, 10300 * time.Millisecond},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
-			f.noSignals = c.quiet
+			b, net, a := w.twoWithNetwork()
+			net.noSignals = c.quiet
 			if c.waited > 0 {
 				held := must(a.Mutex("x").Lock(background))(t)
 				time.AfterFunc(c.waited, func() { noError(t, held.Release(background)) })
@@ -147,7 +147,7 @@ func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 			if took := time.Since(began); c.waited == 0 && took < c.most-time.Millisecond || took > c.most+10*time.Millisecond {
 				t.Errorf("the next holder got the lock after %v", took)
 			}
-			wantWithin(t, "renewals", f.count("renew"), 0, 20)
+			wantWithin(t, "renewals", net.count("renew"), 0, 20)
 		})
 	}
 }

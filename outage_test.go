@@ -17,8 +17,8 @@ import (
 func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 	for _, waiters := range []int{1, 20} {
 		runInWorld(t, strconv.Itoa(waiters), func(t *testing.T, w *world) {
-			c, f := w.client(nil)
-			up := f.down()
+			c, net := w.client(nil)
+			up := net.down()
 			var wg sync.WaitGroup
 			for i := range waiters {
 				wg.Go(func() {
@@ -31,7 +31,7 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if n := f.count("acquire"); waiters == 1 && n > 40 {
+			if n := net.count("acquire"); waiters == 1 && n > 40 {
 				t.Errorf("%d attempts in 10 s", n)
 			}
 			time.AfterFunc(5*time.Second, up)
@@ -44,8 +44,8 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 }
 
 func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
-		up := f.down()
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+		up := net.down()
 		ctx, cancel := context.WithCancel(background)
 		first := make(chan error)
 		go func() { first <- errOf(c.Mutex("x").Lock(ctx)) }()
@@ -68,9 +68,9 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 }
 
 func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
-		f.set(func(string) error { return wrong }, nil)
+		net.setHooks(func(string) error { return wrong }, nil)
 		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
 			took, err := timed(func() error { return errOf(lock(background)) })
 			isError(t, err, pawl.ErrUnavailable)
@@ -80,12 +80,12 @@ func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 }
 
 func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		for name, failure := range map[string]error{
 			"raw":     &timeoutError{"db-1"},
 			"wrapped": &driver.Error{Backend: "test", Op: "acquire", Err: &timeoutError{"db-1"}},
 		} {
-			f.set(func(string) error { return failure }, nil)
+			net.setHooks(func(string) error { return failure }, nil)
 			_, err := c.Mutex("x").TryLock(background)
 			isError(t, err, pawl.ErrUnavailable)
 			var own *timeoutError
@@ -98,7 +98,7 @@ func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) 
 			if errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v matches DeadlineExceeded, but the caller set no deadline", name, err)
 			}
-			f.set(nil, nil)
+			net.setHooks(nil, nil)
 		}
 	})
 }

@@ -121,13 +121,13 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 // Releases that are not confirmed cost few goroutines, and the client bounds the requests
 // to a backend that refuses them.
 func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
-	for name, down := range map[string]func(f *faulty){
-		"refuses": func(f *faulty) { f.down() },
-		"hangs":   func(f *faulty) { f.setStuck(allRequests) },
+	for name, down := range map[string]func(net *faulty){
+		"refuses": func(net *faulty) { net.down() },
+		"hangs":   func(net *faulty) { net.setStuck(allRequests) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			c, f := w.client(&pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
-			down(f)
+			c, net := w.client(&pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
+			down(net)
 			before := runtime.NumGoroutine()
 			maxGoroutines, tries := 0, 0
 			for began := time.Now(); time.Since(began) < time.Hour; tries++ {
@@ -138,7 +138,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 				time.Sleep(650 * time.Millisecond)
 				maxGoroutines = max(maxGoroutines, runtime.NumGoroutine()-before)
 			}
-			n := f.count("release")
+			n := net.count("release")
 			t.Logf("%d tries: %d releases, and at most %d more goroutines", tries, n, maxGoroutines)
 			if maxGoroutines > 70 { // 64 requests under way
 				t.Errorf("%d goroutines", maxGoroutines)
@@ -146,10 +146,10 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 			if n > tries+3700 { // one each, and one a second
 				t.Errorf("%d releases were sent for %d tries", n, tries)
 			}
-			f.set(nil, nil)
-			f.setStuck(nil)
+			net.setHooks(nil, nil)
+			net.setStuck(nil)
 			time.Sleep(10 * time.Second)
-			wantWithin(t, "releases when the backend was back", f.count("release")-n, tries, tries*11/10)
+			wantWithin(t, "releases when the backend was back", net.count("release")-n, tries, tries*11/10)
 			noError(t, c.Close())
 		})
 	}
@@ -157,11 +157,11 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 
 // Some connections are silent, and others work.
 func TestCloseRepeatsUnansweredReleases(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
-		f.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
+		net.setStuck(func(op string, n int) bool { return op == "release" && n%7 == 0 && n <= 63 })
 		took := must(timed(c.Close))(t)
 		wantWithin(t, "Close took", took, 0, 3*time.Second)
 		for i := range 100 {

@@ -12,11 +12,11 @@ import (
 
 func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f, b := w.twoWithNetwork()
+		a, net, b := w.twoWithNetwork()
 		old := must(a.Mutex("x").Lock(background))(t)
-		f.down()
+		net.down()
 		current := must(b.Mutex("x").Lock(background))(t) // after the TTL of the old lease
-		f.set(nil, nil)
+		net.setHooks(nil, nil)
 		isError(t, old.Release(background), pawl.ErrLost)
 		synctest.Wait()
 		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != current.Fence() {
@@ -26,8 +26,8 @@ func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 }
 
 func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, f *faulty) {
-		f.noSignals = true
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+		net.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
 		lease := must(a.Mutex("x").Lock(background))(t)
 		noError(t, b.Break(background, "x", lease.Fence(), noDelay))
@@ -42,15 +42,15 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 // were lost. Close does not know this lease, so Release releases it, even if Close has
 // begun.
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
 		lost := must(c.Mutex("lost").Lock(background))(t)
-		f.set(nil, failRequests("renew"))
+		net.setHooks(nil, failRequests("renew"))
 		<-lost.Done()
 		slow := must(c.Mutex("slow").Lock(background))(t)
 		begun, answer := make(chan struct{}), make(chan struct{})
-		f.set(func(op string) error {
+		net.setHooks(func(op string) error {
 			if op == "release" {
-				f.set(nil, nil) // only the first
+				net.setHooks(nil, nil) // only the first
 				close(begun)
 				<-answer
 			}
@@ -73,11 +73,11 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	for name, fails := range map[string]error{"answered": nil, "failed": errNet} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			c, f := w.client(nil)
+			c, net := w.client(nil)
 			lease := must(c.Mutex("x").Lock(background))(t)
 			var mu sync.Mutex
 			var order []string
-			f.set(func(op string) error {
+			net.setHooks(func(op string) error {
 				if op == "renew" {
 					time.Sleep(time.Second)
 				}
@@ -88,7 +88,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 				}
 				return nil
 			}, nil)
-			for f.count("renew") == 0 {
+			for net.count("renew") == 0 {
 				time.Sleep(100 * time.Millisecond)
 			}
 			noError(t, lease.Release(background))
@@ -96,7 +96,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 				t.Errorf("order %v", order)
 			}
 			time.Sleep(time.Minute)
-			wantEqual(t, "renewals, of which none follows the release", f.count("renew"), 1)
+			wantEqual(t, "renewals, of which none follows the release", net.count("renew"), 1)
 			w.wantFree("x")
 		})
 	}
@@ -104,11 +104,11 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 
 // Later callers wait for the first one without stopping virtual time.
 func TestConcurrentReleasesReturnTheSame(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		for _, failure := range []error{nil, errNet} {
 			lease := must(c.Mutex("x").Lock(background))(t)
-			f.set(func(op string) error { return failure }, nil)
-			f.setLatency(2 * time.Second)
+			net.setHooks(func(op string) error { return failure }, nil)
+			net.setLatency(2 * time.Second)
 			answers := make(chan error)
 			began := time.Now()
 			for range 3 {
@@ -121,9 +121,9 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 				}
 			}
 			wantWithin(t, "the calls returned after", time.Since(began), time.Second, time.Minute)
-			f.set(nil, nil)
-			f.setLatency(0)
-			sent := f.count("release")
+			net.setHooks(nil, nil)
+			net.setLatency(0)
+			sent := net.count("release")
 			if err := lease.Release(nil); err != first || failure == nil && sent != 1 { //nolint:staticcheck // a nil ctx must not keep a lock held
 				t.Errorf("one Release returns %v, another %v, after %d releases", first, err, sent)
 			}
@@ -135,10 +135,10 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 func TestSecondReleaseAfterADriversPanicReturnsAnError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}
-		c, f := w.client(&pawl.Options{Observer: events.observer()})
+		c, net := w.client(&pawl.Options{Observer: events.observer()})
 		lease := must(c.Mutex("x").Lock(background))(t)
 		var first sync.Once
-		f.set(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
+		net.setHooks(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
 		inGoroutine(func() { _ = lease.Release(background) })
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)

@@ -24,7 +24,7 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 		}
 		for _, brief := range ttls {
 			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T, w *world) {
-				c, _ := w.clientThatHangs(nil)
+				c, _ := w.clientWithHangingRenewals(nil)
 				healthy := must(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))(t)
 				for round := range 4 { // the leases are lost, and replaced
 					for i := range many {
@@ -45,7 +45,7 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
 		for _, hang := range []int{1, 5} {
 			runInWorld(t, fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T, w *world) {
-				c, net := w.clientThatHangs(&pawl.Options{TTL: ttl})
+				c, net := w.clientWithHangingRenewals(&pawl.Options{TTL: ttl})
 				var healthy []*pawl.Lease
 				for i := range 256 {
 					if i < hang {
@@ -67,33 +67,33 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 // Small batches do not cause many requests or goroutines while the backend is down.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	nightly(t, "it renews ten thousand leases")
-	for name, down := range map[string]func(f *faulty){
-		"refuses": func(f *faulty) { f.set(failRequests("renew"), nil) },
-		"hangs":   func(f *faulty) { f.setStuck(func(op string, _ int) bool { return op == "renew" }) },
+	for name, down := range map[string]func(net *faulty){
+		"refuses": func(net *faulty) { net.setHooks(failRequests("renew"), nil) },
+		"hangs":   func(net *faulty) { net.setStuck(func(op string, _ int) bool { return op == "renew" }) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			c, f := w.client(nil)
+			c, net := w.client(nil)
 			leases := make([]*pawl.Lease, 10_000)
 			for i := range leases {
 				leases[i] = must(c.Mutex(fmt.Sprint(i)).Lock(background))(t)
 			}
 			before, most := runtime.NumGoroutine(), 0
-			down(f)
+			down(net)
 			for range 240 {
 				time.Sleep(100 * time.Millisecond)
 				most = max(most, runtime.NumGoroutine()-before)
 			}
-			n := f.count("renew")
+			n := net.count("renew")
 			t.Logf("%d renewals were sent in 24 s, and at most %d more goroutines ran", n, most)
 			wantWithin(t, "renewals in 24 s", n, 0, 2000)
 			wantWithin(t, "more goroutines", most, 0, 240)
-			f.set(nil, nil)
-			f.setStuck(nil)
+			net.setHooks(nil, nil)
+			net.setStuck(nil)
 			time.Sleep(time.Minute)
 			for _, l := range leases {
 				noError(t, l.Err())
 			}
-			wantWithin(t, "renewals in the minute after", f.count("renew")-n, 0, 3000)
+			wantWithin(t, "renewals in the minute after", net.count("renew")-n, 0, 3000)
 		})
 	}
 }
@@ -101,8 +101,8 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 // A renewal that hangs never delays the report that a lease is lost.
 func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(&pawl.Options{RequestTimeout: 20 * time.Second})
-		f.setStuck(func(op string, _ int) bool { return op == "renew" })
+		c, net := w.client(&pawl.Options{RequestTimeout: 20 * time.Second})
+		net.setStuck(func(op string, _ int) bool { return op == "renew" })
 		var all sync.WaitGroup
 		for i := range 200 {
 			ttl := time.Second << (i % 6)
@@ -124,17 +124,17 @@ func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 // on an engine that compares and swaps, the rest may be too short for a renewal.
 func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
-		b, f := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
+		b, net := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
 		held := must(a.Mutex("x").Lock(background))(t)
 		got := make(chan *pawl.Lease, 1)
 		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
 		w.wantWaiters("x", 1)
-		f.set(failRequests("acquire"), nil)
+		net.setHooks(failRequests("acquire"), nil)
 		time.Sleep(5 * time.Second)
 		noError(t, held.Release(background))
 		lease := <-got
 		synctest.Wait()
-		wantEqual(t, "renewals at once", f.count("renew"), 1)
+		wantEqual(t, "renewals at once", net.count("renew"), 1)
 		wantEqual(t, "the rest of the term", time.Until(lease.Deadline()), 27*time.Second)
 		noError(t, lease.Release(background))
 	})
@@ -143,9 +143,9 @@ func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
 func TestALossIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var losses atomic.Int32
-		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { losses.Add(1) }}})
+		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { losses.Add(1) }}})
 		lease := must(c.Mutex("x").Lock(background))(t)
-		f.down()
+		net.down()
 		time.Sleep(27*time.Second - time.Nanosecond)
 		noError(t, lease.Err())
 		time.Sleep(time.Nanosecond) // the timer and Err detect the loss in the same instant
@@ -155,7 +155,7 @@ func TestALossIsReportedOnce(t *testing.T) {
 		wantEqual(t, "the second answer of Err", lease.Err(), first)
 		synctest.Wait()
 		wantEqual(t, "reported losses", losses.Load(), 1)
-		wantWithin(t, "renewals", f.count("renew"), 10, 100)
+		wantWithin(t, "renewals", net.count("renew"), 10, 100)
 	})
 }
 
@@ -169,20 +169,20 @@ func (w *world) sleepingClient() (*pawl.Client, *faulty, *atomic.Int64) {
 
 func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f, slept := w.sleepingClient()
+		c, net, slept := w.sleepingClient()
 		lease := must(c.Mutex("x").Lock(background))(t)
-		f.down()
+		net.down()
 		slept.Store(int64(time.Minute)) // time passes only on the boot clock
 		isError(t, lease.Err(), pawl.ErrLost)
 
-		f.set(nil, nil)
+		net.setHooks(nil, nil)
 		released := must(c.Mutex("z").Lock(background))(t)
 		slept.Store(int64(90 * time.Second))
 		isError(t, released.Release(background), pawl.ErrLost) // Release checks the clock, too
 
-		f.set(nil, nil)
+		net.setHooks(nil, nil)
 		watched := must(c.Mutex("y").Lock(background))(t)
-		f.down()
+		net.down()
 		slept.Store(int64(2 * time.Minute))
 		began := time.Now()
 		<-watched.Done() // no caller uses Err
@@ -191,8 +191,8 @@ func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 }
 
 func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, f *faulty) {
-		f.noSignals = true
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+		net.noSignals = true
 		b, _ := w.client(nil)
 		gone := must(a.Mutex("gone").Lock(background))(t)
 		stays := must(a.Mutex("stays").Lock(background))(t)
@@ -205,17 +205,17 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 
 func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f, slept := w.sleepingClient()
+		c, net, slept := w.sleepingClient()
 		lease := must(c.Mutex("x").Lock(background))(t)
 		slept.Store(int64(20 * time.Second)) // two renewals were missed
 		time.Sleep(5 * time.Second)
 		noError(t, lease.Err())
-		wantEqual(t, "renewals", f.count("renew"), 1)
+		wantEqual(t, "renewals", net.count("renew"), 1)
 	})
 }
 
 func TestLeasesCostNoGoroutines(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		before, leases := runtime.NumGoroutine(), make([]*pawl.Lease, 5000)
 		for i := range leases {
 			leases[i] = must(c.Mutex(fmt.Sprint("x", i)).Lock(background))(t)
@@ -228,7 +228,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 		for _, l := range leases {
 			noError(t, l.Err())
 		}
-		if n := f.count("renew"); n > 12*5*30 { // in batches
+		if n := net.count("renew"); n > 12*5*30 { // in batches
 			t.Errorf("%d requests renewed 5000 leases for four TTLs", n)
 		}
 		wantEqual(t, "leases", c.Leases(), 5000)
@@ -238,11 +238,11 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 // A repeated renewal of a single lease has as much time as the first one, even near the
 // end of a maximum hold.
 func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		lease := must(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))(t)
-		up := f.down()
+		up := net.down()
 		time.Sleep(4 * time.Second)
-		f.setLatency(900 * time.Millisecond) // a sixth of the TTL is a second
+		net.setLatency(900 * time.Millisecond) // a sixth of the TTL is a second
 		up()
 		<-lease.Done()
 		wantLoss(t, lease.Err(), pawl.ReasonMaxHold)

@@ -85,8 +85,8 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 // A claim that is under way when Shutdown begins may be granted. Then Shutdown waits for
 // its lease as for any other.
 func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, f *faulty) {
-		f.latency = time.Second
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+		net.latency = time.Second
 		done := make(chan error)
 		go func() {
 			_, err := c.Mutex("x").TryDo(background, func(ctx context.Context) error { return sleep(ctx, time.Minute) })

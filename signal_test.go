@@ -16,16 +16,16 @@ import (
 func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 	for name, toAll := range map[string]bool{"to the holder": false, "to all clients": true} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			a, f := w.client(nil)
-			f.noSignals = toAll
+			a, net := w.client(nil)
+			net.noSignals = toAll
 			b, _ := w.client(nil)
 			lease := must(a.Mutex("x").Lock(background))(t)
 			var forced atomic.Bool
-			f.set(nil, func(op string) error {
+			net.setHooks(nil, func(op string) error {
 				if op == "renew" && forced.CompareAndSwap(false, true) {
 					must(b.Mutex("x").ForceLock(background))(t)
 					if toAll {
-						f.deliver(driver.Signal{Kind: driver.SignalRetry})
+						net.deliver(driver.Signal{Kind: driver.SignalRetry})
 					}
 				}
 				return nil
@@ -42,12 +42,12 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 // The signal may also arrive before the answer to the claim.
 func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f, b := w.twoWithNetwork()
+		a, net, b := w.twoWithNetwork()
 		for name, claim := range map[string]func(context.Context) (*pawl.Lease, error){
 			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "force": a.Mutex("x").ForceLock,
 		} {
 			var taker *pawl.Lease
-			f.set(nil, func(op string) error {
+			net.setHooks(nil, func(op string) error {
 				if op == "acquire" && taker == nil {
 					taker = must(b.Mutex("x").ForceLock(background))(t)
 				}
@@ -58,7 +58,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			if cause := context.Cause(lease.Context()); cause == nil {
 				t.Errorf("%s: the context of a lost lease has not ended", name)
 			}
-			f.set(nil, nil)
+			net.setHooks(nil, nil)
 			isError(t, lease.Release(background), pawl.ErrLost)
 			noError(t, taker.Release(background))
 			synctest.Wait()
@@ -71,9 +71,9 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
 		withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
-			b, f, c := w.twoWithNetwork()
+			b, net, c := w.twoWithNetwork()
 			held := must(a.Mutex("x").Lock(background))(t)
-			late, stop := f.holdBack()
+			late, stop := net.holdBack()
 			defer stop()
 			got := startLock(t, b.Mutex("x"))
 			noError(t, held.Release(background))
@@ -82,7 +82,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 				t.Fatalf("signals %v", *late)
 			}
 			for _, s := range *late {
-				f.deliver(s)
+				net.deliver(s)
 			}
 			synctest.Wait()
 			select {
@@ -100,13 +100,13 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 // a later grant.
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
-		b, f, c := w.twoWithNetwork()
+		b, net, c := w.twoWithNetwork()
 		held := must(a.Mutex("x").Lock(background))(t)
 
-		late, stop := f.holdBack()
+		late, stop := net.holdBack()
 		defer stop()
 		got := startLock(t, b.Mutex("x"))
-		f.down() // b cannot renew the lease that it is granted now
+		net.down() // b cannot renew the lease that it is granted now
 		noError(t, held.Release(background))
 		synctest.Wait()
 		if len(*late) != 1 || (*late)[0].Kind != driver.SignalGranted {
@@ -114,9 +114,9 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second) // b's grant has expired
 		third := must(c.Mutex("x").Lock(background))(t)
-		f.set(nil, nil) // b reaches the backend again, and queues
+		net.setHooks(nil, nil) // b reaches the backend again, and queues
 		time.Sleep(4 * time.Second)
-		f.deliver((*late)[0]) // and now the old signal arrives
+		net.deliver((*late)[0]) // and now the old signal arrives
 		synctest.Wait()
 		select {
 		case l := <-got:
@@ -132,8 +132,8 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 
 func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		b, f, a := w.twoWithNetwork()
-		f.noSignals = true
+		b, net, a := w.twoWithNetwork()
+		net.noSignals = true
 		held := must(a.Mutex("x").Lock(background))(t)
 		got := startLock(t, b.Mutex("x"))
 		broken := must(b.Mutex("y").Lock(background))(t)
@@ -141,7 +141,7 @@ func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 		noError(t, a.Break(background, "y", broken.Fence(), noDelay))
 		synctest.Wait()
 		noError(t, broken.Err())
-		f.deliver(driver.Signal{Kind: driver.SignalRetry})
+		net.deliver(driver.Signal{Kind: driver.SignalRetry})
 		synctest.Wait()
 		isError(t, broken.Err(), pawl.ErrLost)
 		select {

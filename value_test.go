@@ -69,15 +69,15 @@ func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})
 		lease := must(a.Mutex("x").Lock(background))(t)
-		net.set(nil, failRequests("renew"))
+		net.setHooks(nil, failRequests("renew"))
 		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
-		net.set(nil, nil)
+		net.setHooks(nil, nil)
 		took := must(timed(func() error { return lease.SetValue(background, []byte("two")) }))(t)
 		wantWithin(t, "the second write, which waits for the end of the first, took", took, time.Second, 2*time.Second)
 		w.wantValue("x", "two", lease.Fence())
 
 		ctx, cancel := context.WithCancel(background)
-		net.set(nil, func(op string) error {
+		net.setHooks(nil, func(op string) error {
 			if op == "renew" {
 				cancel()
 				return errNet
@@ -96,7 +96,7 @@ func TestAClaimThatTheValueRefusesIsReleased(t *testing.T) {
 		a, net, b := w.twoWithNetwork()
 		holder := must(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))(t)
 		first := make(chan struct{})
-		net.set(func(op string) error {
+		net.setHooks(func(op string) error {
 			if op != "acquire" {
 				return nil
 			}

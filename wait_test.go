@@ -13,7 +13,7 @@ import (
 
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
-		b, f := w.client(&pawl.Options{HandoffWindow: -1})
+		b, net := w.client(&pawl.Options{HandoffWindow: -1})
 		held := must(a.Mutex("x").Lock(background))(t)
 		var mu sync.Mutex
 		served := 0
@@ -31,7 +31,7 @@ func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 		}
 		noError(t, held.Release(background))
 		wg.Wait()
-		wantWithin(t, "requests", f.count("acquire")+f.count("release")+f.count("renew"), 0, 2*1000+10)
+		wantWithin(t, "requests", net.count("acquire")+net.count("release")+net.count("renew"), 0, 2*1000+10)
 		w.wantFree("x")
 	})
 }
@@ -67,18 +67,18 @@ func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 
 func TestWaitingWorksWithoutSignals(t *testing.T) {
 	for name, set := range map[string]func(*faulty){
-		"lost":        func(f *faulty) { f.noSignals = true },
-		"unsupported": func(f *faulty) { f.noSignals, f.noPush = true, true },
+		"lost":        func(net *faulty) { net.noSignals = true },
+		"unsupported": func(net *faulty) { net.noSignals, net.noPush = true, true },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
-			set(f)
+			b, net, a := w.twoWithNetwork()
+			set(net)
 			lease := must(a.Mutex("x").Lock(background))(t)
 			time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
 			began := time.Now()
 			must(b.Mutex("x").Lock(background))(t)
 			bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
-			if f.noPush {
+			if net.noPush {
 				bound = 250 * time.Millisecond
 			}
 			wantWithin(t, "from the release to the next grant", time.Since(began)-time.Minute, 0, bound)
@@ -97,8 +97,8 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 		var mu sync.Mutex
 		var granted []int
 		for i := range waiters {
-			c, f := w.client(nil)
-			nets[i] = f
+			c, net := w.client(nil)
+			nets[i] = net
 			ctx := background
 			if i > 0 && i < waiters-1 {
 				ctx = between

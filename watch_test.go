@@ -78,16 +78,16 @@ func TestWatchYieldsEachChange(t *testing.T) {
 // A watch sees a change even if it is not reported.
 func TestWatchSeesChangesWithoutPush(t *testing.T) {
 	for how, c := range map[string]struct {
-		spoil  func(f *faulty)
+		spoil  func(net *faulty)
 		within time.Duration
 	}{
 		"pushed":          {func(*faulty) {}, 0},
-		"lost on the way": {func(f *faulty) { f.noSignals = true }, 5 * time.Second},
-		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
+		"lost on the way": {func(net *faulty) { net.noSignals = true }, 5 * time.Second},
+		"unsupported":     {func(net *faulty) { net.noSignals, net.noPush = true, true }, time.Second},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
-			c.spoil(f)
+			b, net, a := w.twoWithNetwork()
+			c.spoil(net)
 			seen, stop := follow(t, b)
 			defer stop()
 			for range 20 {
@@ -271,15 +271,15 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 // a name that changes all the time.
 func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	for how, c := range map[string]struct {
-		spoil      func(f *faulty)
+		spoil      func(net *faulty)
 		idle, busy int // requests in 100 s, and in one
 	}{
 		"pushed":      {func(*faulty) {}, 20, 100},
-		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
+		"unsupported": {func(net *faulty) { net.noSignals, net.noPush = true, true }, 200, 40},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
-			c.spoil(f)
+			b, net, a := w.twoWithNetwork()
+			c.spoil(net)
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
 			var last pawl.Entry
@@ -288,17 +288,17 @@ func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 				}
 			}()
 			time.Sleep(10 * time.Second)
-			before := f.count("inspect")
+			before := net.count("inspect")
 			time.Sleep(100 * time.Second)
-			wantWithin(t, "requests in 100 s without a change", f.count("inspect")-before, 0, c.idle+1)
-			before = f.count("inspect")
+			wantWithin(t, "requests in 100 s without a change", net.count("inspect")-before, 0, c.idle+1)
+			before = net.count("inspect")
 			for range 1000 {
 				lease := must(a.Mutex("x").Lock(background))(t)
 				time.Sleep(time.Millisecond / 2)
 				noError(t, lease.Release(background))
 				time.Sleep(time.Millisecond / 2)
 			}
-			wantWithin(t, "requests in a second full of changes", f.count("inspect")-before, 0, c.busy+1)
+			wantWithin(t, "requests in a second full of changes", net.count("inspect")-before, 0, c.busy+1)
 			lease := must(a.Mutex("x").Lock(background))(t)
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -328,9 +328,9 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 		},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			b, f, a := w.twoWithNetwork()
+			b, net, a := w.twoWithNetwork()
 			ctx := timeoutCtx(t, 10*time.Second)
-			f.down()
+			net.down()
 			var busy sync.WaitGroup
 			busy.Go(func() {
 				for ctx.Err() == nil {
@@ -339,7 +339,7 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 				}
 			})
 			watch(ctx, b)
-			wantWithin(t, "requests in 10 s of failing reads", f.count("inspect"), 0, most+1)
+			wantWithin(t, "requests in 10 s of failing reads", net.count("inspect"), 0, most+1)
 			busy.Wait()
 		})
 	}
@@ -348,7 +348,7 @@ func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 func TestWatchEndsWithTheClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
-		net.set(nil, nil)
+		net.setHooks(nil, nil)
 		last := make(chan error)
 		go func() {
 			var failed error
@@ -369,7 +369,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 
 func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
-		b, f := w.client(&pawl.Options{RetryFor: time.Second})
+		b, net := w.client(&pawl.Options{RetryFor: time.Second})
 		noError(t, b.WaitUntilFree(background, "x"))
 		lease := must(a.Mutex("x").Lock(background))(t)
 		waited := func(ctx context.Context) <-chan error {
@@ -400,7 +400,7 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 		noError(t, <-done)
 		w.wantFree("x")
 
-		f.down()
+		net.down()
 		isError(t, <-waited(background), pawl.ErrUnavailable)
 		isError(t, b.WaitUntilFree(background, ""), pawl.ErrInvalid)
 		isError(t, b.WaitUntilFree(nil, "x"), pawl.ErrInvalid) //nolint:staticcheck // WaitUntilFree must refuse it

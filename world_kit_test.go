@@ -46,7 +46,7 @@ type faulty struct {
 
 	// These replace the sending of a request and the delivery of a signal.
 	around func(ctx context.Context, op string, do func() error) error
-	signal func(tell func())
+	signal func(notify func())
 
 	// These replace the backend's methods.
 	acquireFunc func(context.Context, driver.Claim) (driver.Grant, error)
@@ -55,7 +55,7 @@ type faulty struct {
 
 var errNet = errors.New("network down")
 
-func (f *faulty) step(ctx context.Context, op string, do func() error) error {
+func (f *faulty) request(ctx context.Context, op string, do func() error) error {
 	f.mu.Lock()
 	if f.calls == nil {
 		f.calls = map[string]int{}
@@ -133,7 +133,7 @@ func (f *faulty) locked(do func()) {
 	do()
 }
 
-func (f *faulty) set(before, after func(op string) error) {
+func (f *faulty) setHooks(before, after func(op string) error) {
 	f.locked(func() { f.before, f.after = before, after })
 }
 
@@ -150,15 +150,15 @@ func (f *faulty) count(op string) (n int) {
 	return n
 }
 
-// deliverSignal calls tell unless signals are lost.
-func (f *faulty) deliverSignal(tell func()) {
+// deliverSignal calls notify unless signals are lost.
+func (f *faulty) deliverSignal(notify func()) {
 	if f.signal != nil {
-		f.signal(tell)
+		f.signal(notify)
 		return
 	}
 	dropped := false
 	if f.locked(func() { dropped = f.noSignals }); !dropped {
-		tell()
+		notify()
 	}
 }
 
@@ -170,7 +170,7 @@ func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, e
 	if f.acquireFunc != nil {
 		acquire = f.acquireFunc
 	}
-	err = f.step(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
+	err = f.request(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
 	return g, err
 }
 
@@ -178,7 +178,7 @@ func (f *faulty) AcquireAll(ctx context.Context, claims []driver.Claim) (g []dri
 	if f.oneByOne {
 		return nil, errors.ErrUnsupported
 	}
-	err = f.step(ctx, "acquire all", func() error { g, err = f.Driver.AcquireAll(ctx, claims); return err })
+	err = f.request(ctx, "acquire all", func() error { g, err = f.Driver.AcquireAll(ctx, claims); return err })
 	return g, err
 }
 
@@ -187,12 +187,12 @@ func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err
 	if f.renewFunc != nil {
 		renew = f.renewFunc
 	}
-	err = f.step(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
+	err = f.request(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
 	return a, err
 }
 
 func (f *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
-	return f.step(ctx, "release", func() error { return f.Driver.Release(ctx, l) })
+	return f.request(ctx, "release", func() error { return f.Driver.Release(ctx, l) })
 }
 
 func (f *faulty) Listen(h func(driver.Signal)) func() {
@@ -200,22 +200,22 @@ func (f *faulty) Listen(h func(driver.Signal)) func() {
 	return f.Driver.Listen(func(s driver.Signal) { f.deliverSignal(func() { h(s) }) })
 }
 
-func (f *faulty) Watch(name string, tell func()) (stop func()) {
-	return f.Driver.Watch(name, func() { f.deliverSignal(tell) })
+func (f *faulty) Watch(name string, notify func()) (stop func()) {
+	return f.Driver.Watch(name, func() { f.deliverSignal(notify) })
 }
 
 func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
-	err = f.step(ctx, "inspect", func() error { e, err = f.Driver.Inspect(ctx, name); return err })
+	err = f.request(ctx, "inspect", func() error { e, err = f.Driver.Inspect(ctx, name); return err })
 	return e, err
 }
 
 func (f *faulty) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	return f.step(ctx, "break", func() error { return f.Driver.Break(ctx, name, fence, delay, by) })
+	return f.request(ctx, "break", func() error { return f.Driver.Break(ctx, name, fence, delay, by) })
 }
 
 func (f *faulty) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	all := f.Driver.List(ctx, prefix)
-	if err := f.step(ctx, "list", func() error { return nil }); err != nil {
+	if err := f.request(ctx, "list", func() error { return nil }); err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
 	return all
@@ -245,8 +245,8 @@ func (f *faulty) Properties() driver.Properties {
 
 // down makes every request fail until the test calls up.
 func (f *faulty) down() (up func()) {
-	f.set(func(string) error { return errNet }, nil)
-	return func() { f.set(nil, nil) }
+	f.setHooks(func(string) error { return errNet }, nil)
+	return func() { f.setHooks(nil, nil) }
 }
 
 // world is one backend in virtual time, with any number of clients. Time passes only
@@ -301,8 +301,8 @@ func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
 // client returns another client of the backend, as another process would have.
 func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
-	f := w.faulty()
-	return w.clientOf(f, o), f
+	net := w.faulty()
+	return w.clientOf(net, o), net
 }
 
 func (w *world) clientOf(d driver.Driver, o *pawl.Options) *pawl.Client {
