@@ -34,7 +34,7 @@ func TestAClaimWhoseReplyIsLostIsRepeated(t *testing.T) {
 	}
 }
 
-func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
+func TestAGrantThatArrivesAfterItsTTLIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(&pawl.Options{RequestTimeout: time.Minute})
 		net.latency = 3 * time.Second

@@ -17,11 +17,11 @@ const firstLeaseTimeout = 100 * time.Millisecond
 
 // closeAll releases leases, at least one, side by side, and returns when the backends
 // have answered. It releases the first one last: callers that want the same names wait
-// for it, and then find the others free. So that it is the same name for all of them,
-// Group.acquire sorts the leases that it returns.
+// for it, and then find the others free. Group.acquire sorts the leases, so that the
+// first name is the same for all of these callers.
 //
-// closeAll waits no longer than one request may take, nor longer than bound lasts. Then
-// the client releases the rest in the background. ctx has the values for the Observer.
+// closeAll waits until bound ends, and no longer than one request may take. Then the
+// client releases the rest in the background. ctx has the values for the Observer.
 func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {

@@ -16,8 +16,7 @@ type GroupLease struct {
 	leases []*Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	stops  []func() bool
-
+	stops  []func() bool // end the watches of the leases' contexts
 	turn   chan struct{} // capacity 1: the first caller of Release sends a value
 	ended  chan struct{} // closed when Release has answered; virtual time would stand still in a sync.Once
 	answer error         // written before ended is closed

@@ -17,8 +17,8 @@ func TestAGroupThatIsLostBeforeItsFunctionIsFreeAtOnce(t *testing.T) {
 		ctx := context.Background()
 		c := must(New(memlock.NewMemory(nil).Driver(), nil))(t)
 		defer c.Close()
-		short := WithMinHold(time.Minute)
-		locks := All(c.Mutex("x", short), c.Mutex("y", short), c.Mutex("z", short))
+		minHold := WithMinHold(time.Minute)
+		locks := All(c.Mutex("x", minHold), c.Mutex("y", minHold), c.Mutex("z", minHold))
 		leases := must(locks.Lock(ctx))(t)
 		noError(t, c.Break(ctx, "y", leases.Fence("y"), &BreakOptions{Delay: -1}))
 		<-leases.Done()
@@ -53,21 +53,21 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 					defer c.Close()
 					clients = append(clients, c)
 				}
-				pool := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 1).Permits(1))
-				var got, drained GroupLease
+				locks := All(clients[0].Mutex("m"), clients[0].Semaphore("b", 1).Permits(1))
+				var leases, otherLeases GroupLease
 				first := must(clients[0].Mutex("m").Lock(ctx))(t)
 				done := make(chan error)
 				go func() {
-					at, err := takeInOrder(ctx, permitsLast(pool.parts), &got, minGiveWayTimeout)
+					at, err := takeInOrder(ctx, permitsLast(locks.parts), &leases, minGiveWayTimeout)
 					if !errors.Is(err, errGaveWay) || at.name != "b" {
 						t.Errorf("the wait ended at %v: %v; want errGaveWay at b", at, err)
 					}
-					got.giveUp(ctx, nil)
+					leases.giveUp(ctx, nil)
 					done <- nil
 				}()
 				synctest.Wait()
 				go func() {
-					_, err := takeInOrder(ctx, other(clients[1]), &drained, 0)
+					_, err := takeInOrder(ctx, other(clients[1]), &otherLeases, 0)
 					done <- err
 				}()
 				synctest.Wait() // the other holds b; both wait for m
@@ -75,7 +75,7 @@ func TestACallerOfAllGivesWayToOneThatWaitsForIt(t *testing.T) {
 				for range 2 {
 					noError(t, <-done)
 				}
-				drained.giveUp(ctx, nil)
+				otherLeases.giveUp(ctx, nil)
 			})
 		})
 	}

@@ -18,12 +18,12 @@ func group(c *pawl.Client, n int, o ...pawl.LockOption) *pawl.Group {
 	return pawl.All(parts...)
 }
 
-// maxRequestTime is the longest time for a request of these leases.
+// maxRequestTime is the longest time that a request for these leases may take.
 const maxRequestTime = 3 * time.Second
 
 func allRequests(string, int) bool { return true }
 
-func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
+func TestReleasingAGroupTakesTheTimeOfOneRequestThoughTheBackendHangs(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 65, 500} {
 		runInWorld(t, fmt.Sprint(n), func(t *testing.T, w *world) {
 			c, net := w.client(nil)
@@ -56,24 +56,24 @@ func TestAGroupEndsInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
 	}
 }
 
-func TestAGroupGivesUpInTheTimeOfOneLeaseThoughTheBackendHangs(t *testing.T) {
+func TestAGroupOfAnySizeGivesUpInTheSameTimeThoughTheBackendHangs(t *testing.T) {
 	for _, n := range []int{2, 10, 65, 500} {
 		runInWorld(t, fmt.Sprint(n), func(t *testing.T, w *world) {
 			c, net := w.client(&pawl.Options{RetryFor: time.Second})
 			net.oneByOne = true
 			locks := group(c, n, pawl.WithTTL(time.Hour))
-			for _, c := range []struct{ ctx, most time.Duration }{
+			for _, x := range []struct{ timeout, most time.Duration }{
 				{time.Minute, 2*maxRequestTime + time.Second}, // the request that fails, its pause, and the releases
 				{maxRequestTime + time.Second, maxRequestTime + time.Second},
 				{time.Second, time.Second},
 			} {
 				before := net.count("acquire")
 				net.setStuck(func(op string, k int) bool { return op == "release" || op == "acquire" && k >= before+n })
-				ctx, cancel := context.WithTimeout(background, c.ctx)
+				ctx, cancel := context.WithTimeout(background, x.timeout)
 				took, err := timed(func() error { return errOf(locks.Lock(ctx)) })
 				cancel()
-				if err == nil || took > c.most {
-					t.Errorf("with a ctx of %v Lock took %v: %v", c.ctx, took, err)
+				if err == nil || took > x.most {
+					t.Errorf("with a ctx of %v Lock took %v and returned %v; want an error after %v at most", x.timeout, took, err, x.most)
 				}
 				net.setStuck(nil)
 				time.Sleep(time.Minute)
@@ -109,12 +109,12 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 		net.setLatency(20 * time.Millisecond)
 		time.AfterFunc(15*time.Millisecond, func() { // the first release has arrived, and is not answered yet
 			if x, y := w.entry("x"), w.entry("y"); len(x.Holders) != 1 || len(y.Holders) != 0 {
-				t.Errorf("while y is released: %+v, %+v", x, y)
+				t.Errorf("while y is released, x is %+v, and y is %+v; want x held and y free", x, y)
 			}
 		})
 		noError(t, leases.Release(background))
 		if fmt.Sprint(released) != "[y x]" {
-			t.Errorf("released: %v", released)
+			t.Errorf("the names were released in the order %v, want [y x]", released)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
 		leases := must(pawl.All(c.Namespace("a").Mutex("x"), c.Mutex("y")).Lock(background))(t)
 		for name, stored := range map[string]string{"x": "@a:x", "@a:x": "@a:x", "y": "y"} {
 			if l := leases.Lease(name); l.StoredName() != stored || l.Fence() != leases.Fence(name) {
-				t.Errorf("the lease of %q is %v", name, l)
+				t.Errorf("the lease of %q is %v, want the lease of %q", name, l, stored)
 			}
 		}
 		noError(t, leases.Lease("x").Confirm(background))

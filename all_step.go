@@ -85,11 +85,11 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 
 // send makes the attempt, with the shortest time limit of the claims.
 func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.Reading) ([]driver.Grant, error) {
-	first, least := s.claims[0], s.claims[0].TTL
+	first, shortestTTL := s.claims[0], s.claims[0].TTL
 	for _, cl := range s.claims {
-		least = min(least, cl.TTL)
+		shortestTTL = min(shortestTTL, cl.TTL)
 	}
-	bounded := s.c.settings.requestContext(ctx, &first.request, least, sent.Mono)
+	bounded := s.c.settings.requestContext(ctx, &first.request, shortestTTL, sent.Mono)
 	defer bounded.Cancel()
 	end := bounded.Ends()
 	claims := make([]driver.Claim, len(s.claims))

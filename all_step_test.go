@@ -47,8 +47,8 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		noError(t, leases.Release(background))
 		w.wantFree("x", "y")
 
-		tick := []byte("5")
-		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), a.Mutex("y")).Lock(background)
+		value := []byte("5")
+		_, err := pawl.All(a.Mutex("x", pawl.WithValue(value), pawl.WithValueBelow(value)), a.Mutex("y")).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, pawl.ErrValueNotBelow) {
 			t.Errorf("Lock: %v", err)
@@ -94,7 +94,7 @@ func TestTheObserverGetsEachClaimOfAStep(t *testing.T) {
 			Failed: func(e pawl.FailedEvent) {
 				note("failed "+string(e.Op), e.Name)
 				if e.Claim != 0 || e.Count != 2 || e.Ctx.Value(spanKey{}) != "all" {
-					t.Errorf("the event is %+v", e)
+					t.Errorf("the event is %+v; want two claims, no claim number, and the ctx of the call", e)
 				}
 			},
 		}})
@@ -145,11 +145,10 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAStepIsRefusedForAValueOnce(t *testing.T) {
+func TestAStepThatAValueRefusesIsNotRepeated(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
-		tick := pawl.WithValue([]byte("5"))
-		above := pawl.WithValueBelow([]byte("5"))
-		locks := pawl.All(a.Mutex("x"), a.Mutex("y", tick, above))
+		value := []byte("5")
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y", pawl.WithValue(value), pawl.WithValueBelow(value)))
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
 		_, err := locks.Lock(background)
 		refused, ok := errors.AsType[*pawl.ValueNotBelowError](err)
@@ -163,7 +162,7 @@ func TestAStepIsRefusedForAValueOnce(t *testing.T) {
 }
 
 // All takes a single lock without a step, and a step has at most driver.MaxAll locks.
-func TestAStepIsForAFewLocks(t *testing.T) {
+func TestAStepHasTwoToMaxAllLocks(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
 		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 1, 2*driver.MaxAll + 2: 3} {
 			var parts []pawl.Lockable

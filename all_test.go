@@ -19,12 +19,12 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		}
 		leases := must(three(a).Lock(background))(t)
 		if leases.Fence("a") == 0 || leases.Fence("m") == 0 || leases.Fence("z") == 0 || leases.Fence("b") != 0 {
-			t.Error("fences are missing")
+			t.Error("Fence returns 0 for a name of the Group, or a fence for another name")
 		}
 		_, err := three(b).TryLock(background)
 		held, _ := errors.AsType[*pawl.HeldError](err)
 		if held == nil || held.Name != "a" {
-			t.Fatalf("the error names another lock: %v", err)
+			t.Fatalf("the error is %v, want a HeldError of a", err)
 		}
 		other := must(b.RWMutex("m").RLock(background))(t)
 		noError(t, leases.Release(background))
@@ -36,7 +36,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 		_, err = pawl.All(a.Mutex("a"), a.Mutex("m"), a.Mutex("z")).TryLock(background)
 		held, _ = errors.AsType[*pawl.HeldError](err)
 		if held == nil || held.Name != "m" {
-			t.Fatalf("the error names another lock: %v", err)
+			t.Fatalf("the error is %v, want a HeldError of m", err)
 		}
 		w.wantFree("a")
 		ctx := timeoutCtx(t, time.Second)
@@ -56,7 +56,7 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 		<-leases.Done()
 		lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context()))
 		if lost == nil || lost.Name != "y" {
-			t.Errorf("the cause is %v", context.Cause(leases.Context()))
+			t.Errorf("the cause is %v, want the loss of y", context.Cause(leases.Context()))
 		}
 		isError(t, leases.Err(), pawl.ErrLost)
 		isError(t, leases.Release(background), pawl.ErrLost)
@@ -101,7 +101,7 @@ func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 		} {
 			for _, all := range []*pawl.Group{pawl.All(c.Mutex("x"), other), pawl.All(other, c.Mutex("x"))} {
 				if _, err := all.TryLock(background); !errors.Is(err, pawl.ErrInvalid) {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("with %s TryLock returns %v, want ErrInvalid", name, err)
 				}
 			}
 		}
@@ -128,8 +128,8 @@ func TestConcurrentReleasesOfAGroupReturnTheSame(t *testing.T) {
 	})
 }
 
-// The client releases the locks that it got before ctx ended in the background, because
-// each release takes the time of a request if the backend hangs.
+// When ctx ends, the client releases in the background the locks that it has got. If the
+// backend hangs, each release takes as long as a request may.
 func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.slowClient(nil, func(op string, n int) time.Duration {

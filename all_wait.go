@@ -19,8 +19,8 @@ import (
 // hold one of them unused until the other is free.
 const maxGiveBackRounds = 8
 
-// A caller that may block another one gives way after minGiveWayTimeout, at last after
-// maxGiveWayTimeout, and randomly up to twice as long. See awaitOrGiveWay.
+// A caller that may block another one gives way after minGiveWayTimeout, and each later
+// time after twice as long, up to maxGiveWayTimeout. Jitter may double each timeout.
 const (
 	minGiveWayTimeout = time.Second
 	maxGiveWayTimeout = 24 * time.Hour
@@ -52,7 +52,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	if anyWritesValue(parts) {
 		rounds = 0
 	}
-	for gaveWay := 0; ; gaveWay++ {
+	for timesGivenWay := 0; ; timesGivenWay++ {
 		for range rounds {
 			lease, err := next.await(ctx, why)
 			if err != nil {
@@ -66,7 +66,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		}
 		// The pause is random, so that two callers do not give way to each other for
 		// ever.
-		timeout := backoff.JitterUp(backoff.Doubled(minGiveWayTimeout, gaveWay, maxGiveWayTimeout))
+		timeout := backoff.JitterUp(backoff.Doubled(minGiveWayTimeout, timesGivenWay, maxGiveWayTimeout))
 		at, err := takeInOrder(ctx, order, all, timeout)
 		if !errors.Is(err, errGaveWay) {
 			return err
@@ -158,7 +158,7 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 }
 
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
-// Without oneByOne it grants nothing if the backend needs more than one step.
+// Without oneByOne it makes no attempt if the claims need more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
 	stepMax := driver.MaxAll
 	if !oneClient(parts) {

@@ -60,7 +60,8 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 }
 
 // If the pool is always full, callers of a tenant with many exports use up the rounds in
-// which they give locks back. Then they hold their tenant while they wait, but no permit.
+// which they give locks back. Then one of them holds the tenant's mutex while it waits,
+// but no permit.
 func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		var running atomic.Int64
@@ -84,11 +85,11 @@ func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
 		for i := range 5 { // more than there are permits
 			all.Go(run(fmt.Sprint("one ", i), 20, time.Duration(30+7*i)*time.Second))
 		}
-		over := make(chan struct{})
-		go func() { all.Wait(); close(over) }()
+		done := make(chan struct{})
+		go func() { all.Wait(); close(done) }()
 		for {
 			select {
-			case <-over:
+			case <-done:
 				return
 			case <-time.After(7 * time.Second):
 			}
@@ -177,8 +178,8 @@ func TestAWaitForAllEndsWhenALockThatItHoldsIsLost(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		held := must(other.Mutex("y").Lock(background))(t)
-		least := pawl.WithMinHold(time.Hour)
-		locks := pawl.All(c.Mutex("w", least), c.Mutex("x", least, pawl.WithValue([]byte("v"))), c.Mutex("y", least))
+		minHold := pawl.WithMinHold(time.Hour)
+		locks := pawl.All(c.Mutex("w", minHold), c.Mutex("x", minHold, pawl.WithValue([]byte("v"))), c.Mutex("y", minHold))
 		isError(t, errOf(locks.TryLock(background)), pawl.ErrHeld)
 		w.wantFree("w", "x")
 		time.AfterFunc(time.Minute, func() {
@@ -282,18 +283,18 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 		c, other := client(), client()
 		for _, name := range []string{"x", "y", "z"} {
 			held := must(other.Mutex(name).Lock(background))(t)
-			for _, end := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
+			for _, wait := range []pawl.LockOption{pawl.WithWait(time.Second), nil} {
 				ctx, cancel := context.WithTimeout(background, 2*time.Second)
-				locks := pawl.All(c.Mutex("x"), c.Mutex("y", end), c.Mutex("z"))
+				locks := pawl.All(c.Mutex("x"), c.Mutex("y", wait), c.Mutex("z"))
 				took, err := timed(func() error { return errOf(locks.Lock(ctx)) })
 				cancel()
 				isError(t, err, context.DeadlineExceeded)
 				want := 2 * time.Second
-				if end != nil {
+				if wait != nil {
 					want = time.Second
 				}
 				if held, _ := errors.AsType[*pawl.HeldError](err); held == nil || held.Name != name || took != want {
-					t.Errorf("after %v: %v; want %v, and %q", took, err, want, name)
+					t.Errorf("Lock returned %v after %v; want a HeldError of %q after %v", err, took, name, want)
 				}
 			}
 			noError(t, held.Release(background))
@@ -307,11 +308,11 @@ func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
 func TestAllDoesNotWriteAValueInVain(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
-		tick := []byte("5")
+		value := []byte("5")
 		x, y := must(other.Mutex("x").Lock(background))(t), must(other.Mutex("y").Lock(background))(t)
 		done := make(chan error)
 		go func() {
-			done <- pawl.All(c.Mutex("x", pawl.WithValue(tick), pawl.WithValueBelow(tick)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
+			done <- pawl.All(c.Mutex("x", pawl.WithValue(value), pawl.WithValueBelow(value)), c.Mutex("y")).Do(background, func(context.Context) error { return nil })
 		}()
 		time.Sleep(time.Second)
 		noError(t, x.Release(background))

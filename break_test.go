@@ -47,7 +47,7 @@ func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 		<-lease.Done()
 		want := map[string]string{"app": "ops", "by": "anna@ops-1", "reason": "the host is gone"}
 		if lost := wantLoss(t, lease.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, want) {
-			t.Errorf("the loss is %v", lost)
+			t.Errorf("the breaker has the labels %v, want %v", lost.By.Labels, want)
 		}
 		if text := lease.Err().Error(); !strings.Contains(text, ` by=anna@ops-1 reason="the host is gone"`) {
 			t.Errorf("the error is %s", text)
@@ -56,7 +56,7 @@ func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 		noError(t, b.Break(background, "x", again.Fence(), noDelay)) // without a person or reason
 		<-again.Done()
 		if lost := wantLoss(t, again.Err(), pawl.ReasonBroken); !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
-			t.Errorf("the loss is %v", lost)
+			t.Errorf("the breaker has the labels %v, want only the label of its client", lost.By.Labels)
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestABreakNamesThePersonThoughItsClientHasManyLabels(t *testing.T) {
 			<-lease.Done()
 			labels := wantLoss(t, lease.Err(), pawl.ReasonBroken).By.Labels
 			if len(labels) != driver.MaxLabels || labels["by"] != "anna@ops-1" || labels["reason"] != "the host is gone" || labels["a"] != "first" {
-				t.Errorf("the labels are %v", labels)
+				t.Errorf("the labels are %v; want %d, with by, reason and a", labels, driver.MaxLabels)
 			}
 			wantEqual(t, "labels of the client", len(b.Self().Labels), n)
 		})

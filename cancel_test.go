@@ -30,7 +30,7 @@ func TestDeadlineOfAWaitNamesNoFormerHolder(t *testing.T) {
 		noError(t, gone.Release(background))
 		lease := <-got
 		ctx := timeoutCtx(t, 5*time.Millisecond)
-		_, err := b.Mutex("x").Lock(ctx) // it waits here, for the lease to be passed on
+		_, err := b.Mutex("x").Lock(ctx) // it waits for the lease to be passed on
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
 		var held *pawl.HeldError
 		if errors.As(err, &held) && held.Holders > 0 && held.Holder.Fence == gone.Fence() {

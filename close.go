@@ -69,7 +69,7 @@ func (c *Client) close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	claimsEnded := c.refuse()
+	claimsEnded := c.refuseClaims()
 	held := c.renewals.Stop() // before releases.shut: a Release that shut refuses leaves its lease to Close
 	releasesEnded := c.releases.shut()
 	c.returner.CountGivenUp()
@@ -127,7 +127,7 @@ func (c *Client) checkClosable() error {
 func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) bool {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
-	since := time.Now()
+	lastProgress := time.Now()
 	for calls, answers := 0, 0; ; {
 		select {
 		case <-allEnded:
@@ -139,10 +139,10 @@ func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) boo
 		open := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
 		done, unanswered := c.returner.Progress()
 		if open != calls || done != answers || open == 0 && !unanswered {
-			since = time.Now()
+			lastProgress = time.Now()
 		}
 		calls, answers = open, done
-		if time.Since(since) >= silenceTimeout {
+		if time.Since(lastProgress) >= silenceTimeout {
 			c.returner.CutShort()
 			return false
 		}
@@ -173,7 +173,7 @@ func (c *Client) closeDriver(began time.Time, timeUp <-chan struct{}) error {
 // drained means that all calls have left and every lease is released. ctx is Close's.
 func (c *Client) unreleased(ctx context.Context, drained bool) error {
 	unreleased, failure := c.returner.Abandon()
-	if !drained { // if drained, enter is about to refuse each call that is still counted
+	if !drained { // otherwise enter refuses each call that is still counted
 		unreleased += c.claims.underWay() + c.releases.underWay() // the claims of these calls may be held
 	}
 	if unreleased == 0 {
@@ -189,9 +189,9 @@ func (c *Client) unreleased(ctx context.Context, drained bool) error {
 	return &CloseError{Unreleased: unreleased, Err: err}
 }
 
-// refuse makes the client refuse new claims, and makes the waiting claims give up. The
+// refuseClaims makes the client refuse new claims, and the waiting claims give up. The
 // returned channel is closed when the last claim has left.
-func (c *Client) refuse() <-chan struct{} {
+func (c *Client) refuseClaims() <-chan struct{} {
 	ended := c.claims.shut()
 	c.beginClosing()
 	return ended
@@ -215,15 +215,15 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	late := c.finish(ctx)
-	return errors.Join(late, c.close(ctx))
+	waitErr := c.awaitHolders(ctx)
+	return errors.Join(waitErr, c.close(ctx))
 }
 
-// finish waits until no claim is under way, then until no lease is held, then until no
-// function of Do runs. It waits in this order, because a claim may become a lease, and a
-// lease may be lost while its function runs.
-func (c *Client) finish(ctx context.Context) error {
-	if !closedInTime(ctx, c.refuse()) {
+// awaitHolders waits until no claim is under way, then until no lease is held, then until
+// no function of Do runs. It waits in this order, because a claim may become a lease, and
+// a lease may be lost while its function runs.
+func (c *Client) awaitHolders(ctx context.Context) error {
+	if !closedInTime(ctx, c.refuseClaims()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
 	if !closedInTime(ctx, c.renewals.Empty()) {

@@ -161,8 +161,8 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 	}{
 		"many":                {20_000, &server{releaseTime: 500 * time.Microsecond}, 10 * time.Second, 12 * time.Second, 0},
 		"one after the other": {200, &server{releaseTime: 20 * time.Millisecond}, 4 * time.Second, 5 * time.Second, 0},
-		"a long way":          {50, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
-		"a crowd, a long way": {500, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"a distant server":    {50, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
+		"distant, and many":   {500, &server{answerDelay: 1200 * time.Millisecond}, 0, time.Minute, 0},
 		"far too many":        {3000, &server{releaseTime: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {

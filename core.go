@@ -70,7 +70,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 // pushesGrants reports whether signals arrive; if not, waiters have to poll.
 func (c *core) pushesGrants() bool { return c.isSignaler && c.driver.Properties().PushesGrants }
 
-// checkOpen refuses a call that is not a claim once Close has begun.
+// checkOpen returns ErrClosed once Close has begun. Before, it returns ctx's error.
 func (c *core) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext

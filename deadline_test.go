@@ -45,7 +45,7 @@ func (w *world) punctualClient() (c *pawl.Client, net *faulty, setSilent func(bo
 	}
 }
 
-// lateCall has the arguments of the calls of TestAnErrorOfTheCtxComesOnceTheCtxHasEnded.
+// lateCall has the arguments of the calls of TestNoErrorOfTheCtxComesBeforeTheCtxHasEnded.
 type lateCall struct {
 	ctx       context.Context
 	c         *pawl.Client
@@ -56,7 +56,7 @@ type lateCall struct {
 
 // A call returns an error that matches ctx's only after ctx.Err() is set, because
 // programs check ctx.Err().
-func TestAnErrorOfTheCtxComesOnceTheCtxHasEnded(t *testing.T) {
+func TestNoErrorOfTheCtxComesBeforeTheCtxHasEnded(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	for what, call := range map[string]func(l *lateCall) error{
 		"Lock":      func(l *lateCall) error { return errOf(l.c.Mutex("y").Lock(l.ctx)) },
