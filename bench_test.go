@@ -55,8 +55,8 @@ func (distant) travel() {
 	}
 }
 
-// BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
-// 50 µs away: the case for which the local handoff exists.
+// BenchmarkOneName64Distant measures 64 goroutines of one process on one name, with a
+// backend 50 µs away: the case for which the local hand-off exists.
 func BenchmarkOneName64Distant(b *testing.B) {
 	c := must(pawl.New(distant{engine.Full(memlock.New(nil))}, nil))(b)
 	defer c.Close()
@@ -64,8 +64,8 @@ func BenchmarkOneName64Distant(b *testing.B) {
 	drivertest.BenchmarkCycles(b, 64, func(int) error { return cycle(m) })
 }
 
-// BenchmarkOneName64DistantOther is the same, while another process takes the lock every
-// few ms. It reports how long that process waits.
+// BenchmarkOneName64DistantOther measures the same, while another client takes the lock
+// every few ms. It reports how long that client waits.
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
 	c := must(pawl.New(distant{engine.Full(memory.Driver())}, nil))(b)
@@ -190,8 +190,8 @@ func heap() uint64 {
 
 // BenchmarkLeasesHeld100000 holds a hundred thousand leases in one client for two TTLs of
 // 10 s, and reports what they cost: bytes and goroutines, and how old the oldest lease
-// grew before it was renewed, in percent of its TTL. A third is on time; 90 is lost. Run
-// it once: -benchtime=1x.
+// grew before it was renewed, in percent of its TTL: 33 % is on time, and at 90 % a lease
+// is lost. Run it once: -benchtime=1x.
 func BenchmarkLeasesHeld100000(b *testing.B) {
 	const leases, ttl = 100_000, 10 * time.Second
 	for range b.N {
@@ -207,7 +207,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		for i, name := range names {
 			held[i] = must(c.Mutex(name).Lock(background))(b)
 		}
-		each := (heap() - before - 8*leases) / leases // less the slice
+		bytesPerLease := (heap() - before - 8*leases) / leases // without the slice held
 		cpu := cputime.Used()
 		time.Sleep(2 * ttl)
 		cpu = cputime.Used() - cpu
@@ -217,7 +217,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 				lost++
 			}
 		}
-		b.ReportMetric(float64(each), "B/lease")
+		b.ReportMetric(float64(bytesPerLease), "B/lease")
 		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
 		b.ReportMetric(float64(d.oldest)*100/float64(ttl), "oldest-%TTL")
 		b.ReportMetric(float64(lost), "lost")
@@ -226,9 +226,9 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 	}
 }
 
-// BenchmarkSQLiteHeld holds leases of 10 s on a file for two TTLs, and reports what they
+// BenchmarkSQLiteHeld holds leases of 10 s in a file for two TTLs, and reports what they
 // cost: bytes of the process and of the file, processor time, and how old the oldest
-// grew. Run it once: -benchtime=1x.
+// lease grew. Run it once: -benchtime=1x.
 func BenchmarkSQLiteHeld(b *testing.B) {
 	const ttl = 10 * time.Second
 	for _, leases := range []int{10, 1000, 10_000, 100_000} {
@@ -241,11 +241,11 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 				for i := range held {
 					held[i] = must(c.Mutex("lease" + strconv.Itoa(i)).Lock(background))(b)
 				}
-				each := (float64(heap()) - float64(before)) / float64(leases)
-				cpu, least := cputime.Used(), ttl
+				bytesPerLease := (float64(heap()) - float64(before)) / float64(leases)
+				cpu, shortestLeft := cputime.Used(), ttl
 				for end := time.Now().Add(2 * ttl); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 					for i := 0; i < leases; i += 1 + leases/1001 {
-						least = min(least, time.Until(held[i].Deadline()))
+						shortestLeft = min(shortestLeft, time.Until(held[i].Deadline()))
 					}
 				}
 				cpu = cputime.Used() - cpu
@@ -258,8 +258,8 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 				if stat, err := os.Stat(file); err == nil {
 					b.ReportMetric(float64(stat.Size())/float64(leases), "B-of-the-file/lease")
 				}
-				b.ReportMetric(each, "B/lease")
-				b.ReportMetric(90-100*max(0, least.Seconds())/ttl.Seconds(), "oldest-%TTL")
+				b.ReportMetric(bytesPerLease, "B/lease")
+				b.ReportMetric(90-100*max(0, shortestLeft.Seconds())/ttl.Seconds(), "oldest-%TTL")
 				b.ReportMetric(float64(lost), "lost")
 				b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
 				noError(b, c.Close())
@@ -268,8 +268,8 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 	}
 }
 
-// The next benchmarks fill the local queue. The time is for all waiters, from the first
-// goroutine that starts to the last that ends.
+// The next benchmarks fill the local queue. They measure all waiters together, from the
+// start of the first goroutine to the end of the last.
 
 // BenchmarkEnter40000 measures 40 000 readers that lock one name at once, until all have
 // sent a claim: no reader waits for the answer to another.

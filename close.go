@@ -227,7 +227,7 @@ func (c *Client) awaitHolders(ctx context.Context) error {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
 	if !closedInTime(ctx, c.renewals.Empty()) {
-		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), countText(c.renewals.Len(), "lease"))
+		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), countWas(c.renewals.Len(), "lease"))
 	}
 	if !closedInTime(ctx, c.functions.shut()) {
 		return fmt.Errorf("pawl: shutdown: %w, and a function whose lease was lost still ran", ctx.Err())

@@ -220,7 +220,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	if err == nil && len(answers) == 1 {
 		err = answers[0]
 	}
-	tm := trust.NewTerm(sent, cl.TTL, cl.marginOf(cl.TTL))
+	term := trust.NewTerm(sent, cl.TTL, cl.marginOf(cl.TTL))
 	switch now := c.now(); {
 	case errors.Is(err, driver.ErrNoSuchLease):
 		lost := reportedLoss(sent.Mono, err)
@@ -230,10 +230,10 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 		return nil, ctxErr(ctx)
 	case err != nil:
 		return nil, unavailable(c.backend, "renew", cl.Name, err)
-	case !tm.Fresh(now):
+	case !term.Fresh(now):
 		return nil, unavailable(c.backend, "renew", cl.Name, errTooLate)
 	}
-	h := newHold(c.core, cl, sent, tm, fence, 1)
+	h := newHold(c.core, cl, sent, term, fence, 1)
 	now := c.now()
 	if !c.startRenewing(h, now) {
 		return nil, ErrClosed // the lease stays held, and its handle stays valid

@@ -33,16 +33,16 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		isError(t, errOf(c.Mutex("x").TryLock(background)), pawl.ErrHeld)
 		again := must(b.Attach(background, handle))(t)
 		if again.Fence() != lease.Fence() || again.Name() != "x" {
-			t.Errorf("attached: %v", again)
+			t.Errorf("attached the %v, want the lease of x with the fence %d", again, lease.Fence())
 		}
 		time.Sleep(time.Minute)
 		noError(t, again.Err()) // it is renewed
 		isError(t, errOf(c.Mutex("x").TryLock(background)), pawl.ErrHeld)
-		two := must(c.Attach(background, handle))(t)
-		wantEqual(t, "the fence of the second lease", two.Fence(), again.Fence())
+		second := must(c.Attach(background, handle))(t)
+		wantEqual(t, "the fence of the second lease", second.Fence(), again.Fence())
 		noError(t, again.Release(background))
-		isError(t, two.Confirm(background), pawl.ErrLost)
-		isError(t, two.Release(background), pawl.ErrLost)
+		isError(t, second.Confirm(background), pawl.ErrLost)
+		isError(t, second.Release(background), pawl.ErrLost)
 		w.wantFree("x")
 
 		isError(t, errOf(b.Attach(background, handle)), pawl.ErrLost)
@@ -89,7 +89,7 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 		_, err = here.Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
 		if lost, _ := errors.AsType[*pawl.LostError](err); lost.Err != nil {
-			t.Errorf("the error is %v", err)
+			t.Errorf("the error is %v; want one that names no other server", err)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 		var released int
 		a, net := w.client(&pawl.Options{RequestTimeout: time.Second, Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
 			if released++; !errors.Is(e.Err, pawl.ErrDetached) {
-				t.Errorf("released: %v", e.Err)
+				t.Errorf("the Released event has the error %v, want ErrDetached", e.Err)
 			}
 		}}})
 		net.setHooks(nil, func(op string) error {
@@ -252,7 +252,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
 		handle := must(must(c.Mutex("x").Lock(background))(t).Detach(background))(t)
-		asked := net.count("renew")
+		renewals := net.count("renew")
 		for i := range handle {
 			for _, other := range "A7z_" {
 				if altered := handle[:i] + pawl.Handle(other) + handle[i+1:]; altered != handle {
@@ -274,7 +274,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 				isError(t, errOf(c.Attach(background, altered)), pawl.ErrInvalid)
 			}
 		}
-		wantEqual(t, "renewals", net.count("renew"), asked)
+		wantEqual(t, "renewals", net.count("renew"), renewals)
 		noError(t, must(c.Attach(background, handle))(t).Release(background))
 	})
 }

@@ -27,20 +27,19 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 
 func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
-		tried := func(_ bool, err error) error { return err }
 		for what, err := range map[string]error{
 			"Mutex.Do":        c.Mutex("x").Do(background, nil),
-			"Mutex.TryDo":     tried(c.Mutex("x").TryDo(background, nil)),
+			"Mutex.TryDo":     errOf(c.Mutex("x").TryDo(background, nil)),
 			"RWMutex.Do":      c.RWMutex("x").Do(background, nil),
-			"RWMutex.TryDo":   tried(c.RWMutex("x").TryDo(background, nil)),
+			"RWMutex.TryDo":   errOf(c.RWMutex("x").TryDo(background, nil)),
 			"RWMutex.RDo":     c.RWMutex("x").RDo(background, nil),
-			"RWMutex.TryRDo":  tried(c.RWMutex("x").TryRDo(background, nil)),
+			"RWMutex.TryRDo":  errOf(c.RWMutex("x").TryRDo(background, nil)),
 			"Semaphore.Do":    c.Semaphore("x", 2).Do(background, nil),
-			"Semaphore.TryDo": tried(c.Semaphore("x", 2).TryDo(background, nil)),
+			"Semaphore.TryDo": errOf(c.Semaphore("x", 2).TryDo(background, nil)),
 			"Group.Do":        pawl.All(c.Mutex("x")).Do(background, nil),
-			"Group.TryDo":     tried(pawl.All(c.Mutex("x")).TryDo(background, nil)),
-			"Once.Do":         tried(c.Once("x").Do(background, "1", nil)),
-			"Once.TryDo":      tried(c.Once("x").TryDo(background, "1", nil)),
+			"Group.TryDo":     errOf(pawl.All(c.Mutex("x")).TryDo(background, nil)),
+			"Once.Do":         errOf(c.Once("x").Do(background, "1", nil)),
+			"Once.TryDo":      errOf(c.Once("x").TryDo(background, "1", nil)),
 			"Election.Run":    c.Election("x").Run(background, nil),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) {
@@ -201,7 +200,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 	})
 }
 
-func TestALockerTakesItsSideOfTheLock(t *testing.T) {
+func TestPermitsAndRLockerLockOnlyTheirPart(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		s, rw := c.Semaphore("s", 3), c.RWMutex("rw")
 		err := s.Permits(2).Do(background, func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// The steps that all tests share.
+// Short names for the helpers of all tests.
 var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -22,8 +22,8 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 // errOf returns the error of a call with two results.
 func errOf(_ any, err error) error { return err }
 
-// clientWithHangingRenewals makes a client whose renewals hang for the names that begin with
-// "hangs".
+// clientWithHangingRenewals makes a client whose renewals hang if a lease in the batch
+// has a name that begins with "h".
 func (w *world) clientWithHangingRenewals(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
 	c, net := w.client(o)
@@ -68,11 +68,11 @@ func (s *slowDriver) count(op string) int {
 func send[T any](ctx context.Context, s *slowDriver, op string, do func() (T, error)) (v T, err error) {
 	s.mu.Lock()
 	s.sent[op]++
-	n, fails := s.sent[op], make(<-chan time.Time)
+	n, failure := s.sent[op], make(<-chan time.Time)
 	delay := s.delay(op, n)
 	if s.failAfter != nil {
 		if d := s.failAfter(op, n); d > 0 {
-			fails = time.After(d)
+			failure = time.After(d)
 		}
 	}
 	s.mu.Unlock()
@@ -88,7 +88,7 @@ func send[T any](ctx context.Context, s *slowDriver, op string, do func() (T, er
 		return answer()
 	case <-ctx.Done():
 		return v, ctx.Err()
-	case <-fails:
+	case <-failure:
 		return v, errNet
 	}
 }
@@ -132,10 +132,10 @@ type server struct {
 	releaseTime time.Duration
 	answerDelay time.Duration
 	released    atomic.Int64
-	healthy     func(l driver.LeaseRef) bool // nil: all leases; the releases of other leases hang
+	healthy     func(l driver.LeaseRef) bool // whether the release of l is answered; nil: each one is
 
 	mu     sync.Mutex // protects idleAt
-	idleAt time.Time  // when it has made all releases that were sent
+	idleAt time.Time  // when it will have made all releases that were sent
 }
 
 func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {

@@ -167,14 +167,14 @@ func (e *Election) runTerm(ctx context.Context, f func(ctx context.Context) erro
 		cause = context.Cause(ctx)
 		return fErr
 	})
-	lost := lease.Release(ctx) // the same answer as in do
+	releaseErr := lease.Release(ctx) // the same answer as in do
 	yielded := fErr == nil || errors.Is(fErr, ErrLost) || errors.Is(fErr, errResigned) || errors.Is(fErr, context.Canceled)
 	switch {
 	case ctx.Err() != nil || !yielded:
 	case errors.Is(cause, errResigned):
 		return anotherTerm, errResigned
-	case errors.Is(lost, ErrLost) && !errors.Is(lost, ErrClosed):
-		return anotherTerm, lost
+	case errors.Is(releaseErr, ErrLost) && !errors.Is(releaseErr, ErrClosed):
+		return anotherTerm, releaseErr
 	}
 	return noTerm, err
 }

@@ -32,7 +32,7 @@ func TestALeaderThatLosesItsLeaseCampaignsAgain(t *testing.T) {
 		began := time.Now()
 		for _, want := range []string{"a", "a stopped", "b"} {
 			if got := <-terms; got != want {
-				t.Fatalf("%s, want %s", got, want)
+				t.Fatalf("got %q, want %q", got, want)
 			}
 		}
 		wantWithin(t, "the next leader's term begins after", time.Since(began), 0, 9*time.Second+100*time.Millisecond)
@@ -42,7 +42,7 @@ func TestALeaderThatLosesItsLeaseCampaignsAgain(t *testing.T) {
 		noError(t, b.Break(background, "jobs", e.Holders[0].Fence, &pawl.BreakOptions{Delay: time.Second}))
 		for _, want := range []string{"b stopped", "a"} {
 			if got := <-terms; got != want {
-				t.Fatalf("%s, want %s", got, want)
+				t.Fatalf("got %q, want %q", got, want)
 			}
 		}
 	})
@@ -129,7 +129,7 @@ func TestStatusSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		b, net, a := w.twoWithNetwork()
 		first, second := a.Election("jobs"), b.Election("jobs")
 		if err := first.Status(); err == nil || errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("before Run: %v", err)
+			t.Errorf("before Run, Status returns %v", err)
 		}
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
@@ -153,7 +153,7 @@ func TestStatusSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, &pawl.BreakOptions{Delay: time.Minute}))
 		synctest.Wait()
 		if why, ok := errors.AsType[*pawl.LostError](first.Status()); !ok || why.Reason != pawl.ReasonBroken {
-			t.Errorf("after the break: %v", first.Status())
+			t.Errorf("after the break, Status returns %v, want ReasonBroken", first.Status())
 		}
 		cancel()
 		<-ended
@@ -270,13 +270,13 @@ func TestALeaderWithoutAValueDoesNotShowAnEarlierOne(t *testing.T) {
 		held := must(a.Mutex("jobs").Lock(background))(t)
 		l, err := e.Leader(background)
 		if err != nil || l.Term != held.Fence() || l.Value != nil {
-			t.Errorf("%+v, %v", l, err)
+			t.Errorf("the leader is %+v, %v; want the term %d without a value", l, err, held.Fence())
 		}
 		noError(t, held.Release(background))
 
 		noError(t, must(a.Mutex("jobs", pawl.WithMinHold(time.Minute)).Lock(background))(t).Release(background))
 		if l, err := e.Leader(background); err != nil || l.Term != 0 || len(w.entry("jobs").Holders) != 1 {
-			t.Errorf("%+v leads, %v", l, err)
+			t.Errorf("the leader is %+v, %v; want none", l, err)
 		}
 	})
 }
@@ -306,11 +306,11 @@ func TestAValueThatIsSetDuringTheWaitIsPublished(t *testing.T) {
 func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 	for how, want := range map[string]error{"Shutdown": pawl.ErrClosed, "Stop": context.Canceled} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
-			a, leaders := w.client(nil)
-			b, followers := w.client(nil)
+			a, leaderNet := w.client(nil)
+			b, standbyNet := w.client(nil)
 			requests := func() (n int) {
 				for _, op := range []string{"acquire", "renew", "release", "inspect"} {
-					n += leaders.count(op) + followers.count(op)
+					n += leaderNet.count(op) + standbyNet.count(op)
 				}
 				return n
 			}
@@ -326,8 +326,8 @@ func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
 			} else {
 				go a.Shutdown(background)
 			}
-			wantEqual(t, "requests before the next leads, of which one is the release", <-led-before, 1)
-			wantEqual(t, "the next leads after", time.Since(began), 0)
+			wantEqual(t, "requests before the next term (one is the release)", <-led-before, 1)
+			wantEqual(t, "the next term begins after", time.Since(began), 0)
 			isError(t, <-ended, want)
 		})
 	}

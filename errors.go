@@ -192,14 +192,15 @@ type CloseError struct {
 func (e *CloseError) Unwrap() error { return e.Err }
 
 func (e *CloseError) Error() string {
-	s := "pawl: closed, but " + countText(e.Unreleased, "lock") + " not released and will expire"
+	s := "pawl: closed, but " + countWas(e.Unreleased, "lock") + " not released and will expire"
 	if e.Err != nil {
 		s += ": " + withoutPrefix(e.Err)
 	}
 	return s
 }
 
-func countText(n int, what string) string {
+// countWas returns "1 lock was", "2 locks were", and so on.
+func countWas(n int, what string) string {
 	if n == 1 {
 		return "1 " + what + " was"
 	}

@@ -25,20 +25,20 @@ var update = flag.Bool("update", false, "rewrite testdata/errors.txt with the te
 func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 	var text bytes.Buffer
 	inWorld(t, func(t *testing.T, w *world) {
-		say := func(what string, err error) {
+		record := func(what string, err error) {
 			t.Helper()
 			if err == nil {
 				t.Errorf("%s: no error", what)
 				return
 			}
-			fmt.Fprintf(&text, "%s\n    %s\n", what, ownerless(err.Error()))
+			fmt.Fprintf(&text, "%s\n    %s\n", what, stableText(err.Error()))
 		}
-		sayInvalid(t, w, say)
-		sayHeld(t, w, say)
-		sayLost(t, w, say)
-		sayUnavailable(t, w, say)
-		sayEnds(t, w, say)
-		sayStale(t, say)
+		recordInvalid(t, w, record)
+		recordHeld(t, w, record)
+		recordLost(t, w, record)
+		recordUnavailable(t, w, record)
+		recordClosed(t, w, record)
+		recordStale(t, record)
 	})
 	const file = "testdata/errors.txt"
 	if *update {
@@ -49,15 +49,15 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 	}
 }
 
-// ownerless returns a text without this machine's host, this process and fences.
-func ownerless(s string) string {
+// stableText returns a text without this machine's host, this process and fences.
+func stableText(s string) string {
 	host, _ := os.Hostname()
 	s = strings.ReplaceAll(s, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
 	return regexp.MustCompile(`fence \d+`).ReplaceAllString(s, "fence N")
 }
 
-// sayInvalid says the errors of input that is refused before anything is sent.
-func sayInvalid(t *testing.T, w *world, say func(string, error)) {
+// recordInvalid records the errors of input that is refused before anything is sent.
+func recordInvalid(t *testing.T, w *world, record func(string, error)) {
 	t.Helper()
 	for _, o := range []struct {
 		what string
@@ -71,13 +71,13 @@ func sayInvalid(t *testing.T, w *world, say func(string, error)) {
 		{"an ID of 257 bytes", pawl.Options{ID: strings.Repeat("x", 257)}},
 	} {
 		_, err := pawl.New(w.memory.Driver(), &o.o)
-		say(o.what, err)
+		record(o.what, err)
 	}
 	_, err := pawl.New(nil, nil)
-	say("no driver", err)
+	record("no driver", err)
 	for _, url := range []string{"", "nowhere", "etcd://host", "redis://host", "mem:?x=1"} {
 		_, err := pawl.Open(background, url, nil)
-		say(fmt.Sprintf("the URL %q", url), err)
+		record(fmt.Sprintf("the URL %q", url), err)
 	}
 	c, net := w.client(nil)
 	for _, l := range []struct {
@@ -101,145 +101,145 @@ func sayInvalid(t *testing.T, w *world, say func(string, error)) {
 			_, err = lock(background)
 			invalid, ok := errors.AsType[*pawl.InvalidError](err)
 			if !errors.Is(err, pawl.ErrInvalid) || !ok || invalid.Allowed == "" {
-				t.Errorf("%s: %v", l.what, err)
+				t.Errorf("with %s the lock returns %v, want an InvalidError that says what is allowed", l.what, err)
 			}
 		}
-		say(l.what, err)
+		record(l.what, err)
 	}
 	_, err = c.RWMutex("a\xff").RLock(background)
-	say("no UTF-8", err)
+	record("no UTF-8", err)
 	for _, p := range []struct{ wanted, permits int }{{5, 3}, {1, 0}, {0, 4}, {1, 1<<31 - 1}} {
 		_, err = c.Semaphore("x", p.permits).TryAcquire(background, p.wanted)
-		say(fmt.Sprintf("%d permits of %d", p.wanted, p.permits), err)
+		record(fmt.Sprintf("%d permits of %d", p.wanted, p.permits), err)
 	}
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // Lock must refuse it
-	say("no ctx", err)
-	say("no function", c.Mutex("x").Do(background, nil))
-	say("a condition for an Election", c.Election("x", pawl.WithValueBelow([]byte("1"))).Run(background, nil))
+	record("no ctx", err)
+	record("no function", c.Mutex("x").Do(background, nil))
+	record("a condition for an Election", c.Election("x", pawl.WithValueBelow([]byte("1"))).Run(background, nil))
 	_, err = c.Once("x", pawl.WithValue([]byte("1"))).Do(background, "1", nil)
-	say("a value for a Once", err)
+	record("a value for a Once", err)
 	_, err = c.Attach(background, "pawl1_nonsense")
-	say("what is no handle", err)
+	record("what is no handle", err)
 	_, err = c.Attach(background, "[handle]")
-	say("what a handle prints", err)
-	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
+	record("what a handle prints", err)
+	record("a lease that is nil", (*pawl.Lease)(nil).Release(background))
 	wantEqual(t, "requests", net.count("acquire")+net.count("renew"), 0)
 	wantNothingLeft(t, c)
-	least := c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute), pawl.WithGrace(15*time.Second))
-	noError(t, must(least.Lock(background))(t).Release(background))
+	atTheLimits := c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute), pawl.WithGrace(15*time.Second))
+	noError(t, must(atTheLimits.Lock(background))(t).Release(background))
 }
 
-func sayHeld(t *testing.T, w *world, say func(string, error)) {
+func recordHeld(t *testing.T, w *world, record func(string, error)) {
 	t.Helper()
 	c, other := w.twoClients()
 	held := must(c.Mutex("held").Lock(background))(t)
 	_, err := other.Mutex("held").TryLock(background)
-	say("held by another", err)
+	record("held by another", err)
 	_, err = c.Mutex("held").TryLock(background)
-	say("held by this client", err)
+	record("held by this client", err)
 	ctx := timeoutCtx(t, time.Second)
 	_, err = other.Mutex("held").Lock(ctx)
-	say("a wait that a deadline ended", err)
+	record("a wait that a deadline ended", err)
 	canceled, cancel := context.WithCancel(background)
 	cancel()
 	_, err = other.Mutex("held").Lock(canceled)
-	say("a wait that was cancelled", err)
+	record("a wait that was cancelled", err)
 	for _, o := range []*pawl.BreakOptions{nil, noDelay} { // the caller passed no token, so the error names the fence
 		err := other.Break(background, "held", 1, o)
 		isError(t, err, pawl.ErrNoSuchLease)
-		say("a break of another fence", err)
+		record("a break of another fence", err)
 	}
 	noError(t, other.Break(background, "held", held.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 	_, err = other.Mutex("held").TryLock(background)
-	say("closed by a break", err)
+	record("closed by a break", err)
 	noError(t, must(c.Mutex("kept", pawl.WithValue([]byte("9"))).Lock(background))(t).Release(background))
 	_, err = c.Mutex("kept", pawl.WithValueBelow([]byte("8"))).TryLock(background)
-	say("a value that is not smaller", err)
+	record("a value that is not smaller", err)
 	<-held.Done()
-	say("a lease that was broken", held.Err())
+	record("a lease that was broken", held.Err())
 }
 
-func sayLost(t *testing.T, w *world, say func(string, error)) {
+func recordLost(t *testing.T, w *world, record func(string, error)) {
 	t.Helper()
 	c, net, other := w.twoWithNetwork()
 	l := must(c.Mutex("forced").Lock(background))(t)
 	must(other.Mutex("forced").ForceLock(background))(t)
 	<-l.Done()
-	say("a lease that was taken by force", l.Err())
+	record("a lease that was taken by force", l.Err())
 	l = must(c.Mutex("long", pawl.WithMaxHold(time.Minute)).Lock(background))(t)
 	<-l.Done()
-	say("a lease that was held for its maximum", l.Err())
+	record("a lease that was held for its maximum", l.Err())
 	l = must(c.Mutex("gone").Lock(background))(t)
 	up := net.down()
 	<-l.Done()
-	say("a lease that could not be renewed", l.Err())
+	record("a lease that could not be renewed", l.Err())
 	up()
 	synctest.Wait()
 	l = must(c.Mutex("released").Lock(background))(t)
 	noError(t, l.Release(background))
-	say("a lease that was released", l.Err())
+	record("a lease that was released", l.Err())
 	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
 	l = must(c.Mutex("stuck", pawl.WithHealth(stuck)).Lock(background))(t)
 	<-l.Done()
-	say("a lease whose work is not healthy", l.Err())
+	record("a lease whose work is not healthy", l.Err())
 	l = must(c.Mutex("handed on").Lock(background))(t)
 	handle := must(l.Detach(background))(t)
-	say("a lease that was detached", l.Err())
+	record("a lease that was detached", l.Err())
 	noError(t, must(other.Attach(background, handle))(t).Release(background))
 	_, err := other.Attach(background, handle)
-	say("a handle of a lease that is over", err)
+	record("a handle of a lease that is over", err)
 }
 
-func sayStale(t *testing.T, say func(string, error)) {
+func recordStale(t *testing.T, record func(string, error)) {
 	t.Helper()
 	var m fence.Memory
 	noError(t, m.Check("report", 18))
-	say("a fence below one that was accepted", m.Check("report", 17))
-	say("no fence", m.Check("report", 0))
-	say("an object that is not there", fence.ErrNoObject)
-	say("an object that another has written", fence.ErrObjectChanged)
+	record("a fence below one that was accepted", m.Check("report", 17))
+	record("no fence", m.Check("report", 0))
+	record("an object that is not there", fence.ErrNoObject)
+	record("an object that another has written", fence.ErrObjectChanged)
 }
 
-func sayUnavailable(t *testing.T, w *world, say func(string, error)) {
+func recordUnavailable(t *testing.T, w *world, record func(string, error)) {
 	t.Helper()
 	c, net := w.client(nil)
 	l := must(c.Mutex("y").Lock(background))(t)
 	up := net.down()
 	_, err := c.Mutex("x").TryLock(background)
-	say("a try without a backend", err)
+	record("a try without a backend", err)
 	_, err = c.Mutex("x").Lock(background)
-	say("a wait without a backend", err)
+	record("a wait without a backend", err)
 	ctx := timeoutCtx(t, time.Second)
 	_, err = c.Mutex("x").Lock(ctx)
-	say("a wait without a backend that a deadline ended", err)
-	say("a release without a backend", l.Release(background))
+	record("a wait without a backend that a deadline ended", err)
+	record("a release without a backend", l.Release(background))
 	up()
 	for _, err := range c.List(background, "") {
 		if err != nil {
-			say("a list", err)
+			record("a list", err)
 		}
 	}
 }
 
-func sayEnds(t *testing.T, w *world, say func(string, error)) {
+func recordClosed(t *testing.T, w *world, record func(string, error)) {
 	t.Helper()
 	c, net := w.client(nil)
 	l := must(c.Mutex("z").Lock(background))(t)
 	ctx := timeoutCtx(t, time.Second)
 	up := net.down()
-	say("a shutdown while a lease is held, without a backend", c.Shutdown(ctx))
+	record("a shutdown while a lease is held, without a backend", c.Shutdown(ctx))
 	up()
-	say("a lease of a closed client", l.Err())
+	record("a lease of a closed client", l.Err())
 	_, err := c.Mutex("z").TryLock(background)
-	say("a lock of a closed client", err)
-	d, net := w.client(nil)
-	must(d.Mutex("z2").Lock(background))(t)
+	record("a lock of a closed client", err)
+	other, net := w.client(nil)
+	must(other.Mutex("z2").Lock(background))(t)
 	net.down()
-	say("a close without a backend", d.Close())
-	say("a close that leaves two", &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")})
+	record("a close without a backend", other.Close())
+	record("a close that leaves two", &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")})
 	// The prefix appears once, however many errors are wrapped in one another.
 	down := &driver.Error{Backend: "quorum", Op: "renew", Err: &driver.Error{Backend: "redis", Op: "renew", Err: errNet}}
-	say("a lease that a quorum lost", &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down})
+	record("a lease that a quorum lost", &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down})
 }
 
 func TestAnUnansweredRequestNamesTheBackend(t *testing.T) {

@@ -107,7 +107,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 		for _, first := range []bool{true, false} {
 			ran, err := orders.Do(ctx, "id", func(context.Context) error { return nil })
 			if ran != first || err != nil {
-				t.Errorf("%v, %v", ran, err)
+				t.Errorf("ran is %v, %v; want %v", ran, err, first)
 			}
 		}
 	})
@@ -161,7 +161,7 @@ func TestTheExamplesOfComingFromWork(t *testing.T) {
 			pawl.TimeKey(tick), work)
 		workedOnce(t, err)
 		if again, err := locks.Once("report").Do(ctx, pawl.TimeKey(tick), work); !ran || again || err != nil {
-			t.Errorf("%v, %v, %v", ran, again, err)
+			t.Errorf("the first Do ran: %v, and the second: %v, %v; want true and false", ran, again, err)
 		}
 		m := locks.Mutex("report",
 			pawl.WithMinHold(time.Minute))

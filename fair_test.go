@@ -42,8 +42,8 @@ type visit struct {
 	arrived, served time.Time
 }
 
-// runVisits lets goroutines of several processes lock a name, each of them times times.
-// It returns their visits in the order in which they were served.
+// runVisits makes goroutines of several processes lock a name. times is the number of
+// visits of each. runVisits returns them in the order in which they were served.
 func (w *world) runVisits(t *testing.T, processes, goroutines, times int, hold time.Duration, o pawl.Options) (visits []visit) {
 	t.Helper()
 	var mu sync.Mutex
@@ -75,26 +75,26 @@ func (w *world) runVisits(t *testing.T, processes, goroutines, times int, hold t
 }
 
 // countEarly compares the order of service with the order of arrival. early is the number
-// of visits that were served while an earlier waiter of another process waited. row is
+// of visits that were served while an earlier waiter of another process waited. most is
 // the greatest number of such visits of one process in a row.
-func countEarly(visits []visit) (early, row int) {
-	run := 0
+func countEarly(visits []visit) (early, most int) {
+	inARow := 0
 	for i, v := range visits {
 		isEarly := slices.ContainsFunc(visits[i+1:], func(x visit) bool {
 			return x.process != v.process && x.arrived.Before(v.arrived)
 		})
 		switch {
 		case !isEarly:
-			run = 0
+			inARow = 0
 			continue
 		case i > 0 && visits[i-1].process == v.process:
-			run++
+			inARow++
 		default:
-			run = 1
+			inARow = 1
 		}
-		early, row = early+1, max(row, run)
+		early, most = early+1, max(most, inARow)
 	}
-	return early, row
+	return early, most
 }
 
 // The goroutines of ten processes lock one name by turns, and lock it again as soon as
@@ -102,12 +102,12 @@ func countEarly(visits []visit) (early, row int) {
 func TestAProcessServesInItsTurnOnlyEarlierWaiters(t *testing.T) {
 	const processes, goroutines = 10, 10
 	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
-		for handoff, most := range map[time.Duration]int{-1: 1, 0: goroutines} {
+		for handoff, allowed := range map[time.Duration]int{-1: 1, 0: goroutines} {
 			inWorld(t, func(t *testing.T, w *world) {
 				visits := w.runVisits(t, processes, goroutines, 20, hold, pawl.Options{HandoffWindow: handoff})
-				early, row := countEarly(visits)
-				if row > most {
-					t.Errorf("hold %v, handoff %v: %d visits of one process in a row while another process waited, want %d at most", hold, handoff, row, most)
+				early, most := countEarly(visits)
+				if most > allowed {
+					t.Errorf("hold %v, handoff %v: %d visits of one process in a row while another process waited, want %d at most", hold, handoff, most, allowed)
 				}
 				if handoff < 0 && early > processes*goroutines {
 					t.Errorf("hold %v: %d of %d were served before earlier waiters", hold, early, len(visits))

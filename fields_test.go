@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The steps that all tests share.
+// Short names for the helpers of all tests.
 var noError = basictest.NoError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
@@ -89,7 +89,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 		"lockTTL", // differs from TTL only with a maximum hold
 		"ctx", "lateAttemptEnd", "inbox", "waiter", "passedLease", "request",
 	}
-	never := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // the backend must make each grant
+	neverShared := []string{"minHold", "maxHold", "Value", "ValueBelow", "health"} // the backend makes each grant
 	one, other := &claim{}, &claim{}
 	if !one.canShareLease(other) {
 		t.Fatal("two claims for the same cannot share a lease")
@@ -110,7 +110,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 				f.Set(field)
 			}
 		})
-		if one.canShareLease(same) == slices.Contains(never, path) {
+		if one.canShareLease(same) == slices.Contains(neverShared, path) {
 			t.Errorf("claims with the same %s share a lease: %v", path, one.canShareLease(same))
 		}
 		field.Set(before)
@@ -158,26 +158,27 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		})
 		attached := must(c.Attach(context.Background(), handle))(t)
 		ignored := []string{"Queue", "ctx", "inbox", "waiter", "passedLease", "request"}
-		was := map[string]any{}
-		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
+		before := map[string]any{}
+		eachField(t, detached.claim, func(path string, field reflect.Value) { before[path] = field.Interface() })
 		eachField(t, attached.claim, func(path string, field reflect.Value) {
-			if !slices.Contains(ignored, path) && !reflect.DeepEqual(was[path], field.Interface()) {
-				t.Errorf("%s is %v, and was %v", path, field.Interface(), was[path])
+			if !slices.Contains(ignored, path) && !reflect.DeepEqual(before[path], field.Interface()) {
+				t.Errorf("%s is %v, and was %v before Detach", path, field.Interface(), before[path])
 			}
 		})
 	})
 }
 
-// Watch yields an entry if a field has changed that time and renewals do not change.
+// Watch yields an entry if any field has changed, except those that time or a renewal
+// changes.
 func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
-	ofTime := []string{"Name", "ExpiresIn", "TTL"}
+	ignoredAlways := []string{"Name", "ExpiresIn", "TTL"}
 	// A fence determines the owner and the beginning. A waiter has no fence, so Watch
 	// compares its client and its beginning.
-	ofTheFence, ofTheClient := []string{"Since"}, []string{}
+	ignoredInHolder, ignoredInWaiter := []string{"Since"}, []string{}
 	for i, owner := 0, reflect.TypeFor[driver.Owner](); i < owner.NumField(); i++ {
 		path := "Owner." + owner.Field(i).Name
-		if ofTheFence = append(ofTheFence, path); path != "Owner.Client" {
-			ofTheClient = append(ofTheClient, path)
+		if ignoredInHolder = append(ignoredInHolder, path); path != "Owner.Client" {
+			ignoredInWaiter = append(ignoredInWaiter, path)
 		}
 	}
 	entry := func() *Entry {
@@ -201,9 +202,9 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 			field.Set(before)
 		})
 	}
-	compare("Entry", func(e *Entry) any { return e }, ofTime)
-	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(ofTheFence, ofTime...))
-	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(ofTheClient, ofTime...))
+	compare("Entry", func(e *Entry) any { return e }, ignoredAlways)
+	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(ignoredInHolder, ignoredAlways...))
+	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(ignoredInWaiter, ignoredAlways...))
 }
 
 // The client distinguishes its own leases by these fields of the owner.

@@ -12,7 +12,7 @@ import (
 func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 	errUnhealthy := errors.New("no heartbeat for 10 s")
 	for name, check := range map[string]func(ctx context.Context, since time.Duration) error{
-		"Says": func(_ context.Context, since time.Duration) error {
+		"Fails": func(_ context.Context, since time.Duration) error {
 			if since > 20*time.Second {
 				return errUnhealthy
 			}
@@ -38,7 +38,7 @@ func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
 				t.Errorf("the loss has no reason: %v", err)
 			}
 			wantWithin(t, "the next holder got the lock after", took, 20*time.Second, 32*time.Second)
-			time.Sleep(time.Hour) // the function that hangs
+			time.Sleep(time.Hour) // until the function that hangs has returned
 		})
 	}
 }
