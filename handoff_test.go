@@ -24,7 +24,7 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 					l := must(c.Mutex("x").Lock(background))(t)
 					mu.Lock()
 					if l.Fence() <= last {
-						t.Errorf("fence %d after %d", l.Fence(), last)
+						t.Errorf("a lease has the fence %d, after %d", l.Fence(), last)
 					}
 					last = l.Fence()
 					mu.Unlock()
@@ -97,16 +97,16 @@ func lockWith(o pawl.LockOption) func(c *pawl.Client) func(context.Context) (*pa
 // the backend then loses its data, the next fences are smaller.
 func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 	const waiters = 64
-	own := func(i int) pawl.LockOption { return pawl.WithLabel("job", strconv.Itoa(i)) }
+	jobLabel := func(i int) pawl.LockOption { return pawl.WithLabel("job", strconv.Itoa(i)) }
 	for what, lock := range map[string]func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error){
 		"labels of their own": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
-			return c.Mutex("x", own(i)).Lock
+			return c.Mutex("x", jobLabel(i)).Lock
 		},
 		"two kinds in turn": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
-			return c.Mutex("x", own(i%2)).Lock
+			return c.Mutex("x", jobLabel(i%2)).Lock
 		},
 		"two kinds in pairs": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
-			return c.Mutex("x", own(i/2%2)).Lock
+			return c.Mutex("x", jobLabel(i/2%2)).Lock
 		},
 		"a maximum hold": func(c *pawl.Client, _ int) func(context.Context) (*pawl.Lease, error) {
 			return c.Mutex("x", pawl.WithMaxHold(time.Minute)).Lock
@@ -119,7 +119,7 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 		},
 	} {
 		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
-			held := must(c.Mutex("x", own(-1)).Lock(background))(t)
+			held := must(c.Mutex("x", jobLabel(-1)).Lock(background))(t)
 			var wg sync.WaitGroup
 			for i := range waiters {
 				wg.Go(func() { noError(t, must(lock(c, i)(background))(t).Release(background)) })
@@ -138,7 +138,7 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 // greater fence. So after a signal, the lease is not passed on until the backend has
 // answered that it still holds.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
-	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalRetry}} {
+	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to all clients": {Kind: driver.SignalRetry}} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			a, net := w.client(&pawl.Options{HandoffWindow: 100 * time.Millisecond})
 			b, _ := w.client(nil)

@@ -71,8 +71,8 @@ type writeState struct {
 	end  time.Time     // until then, an unanswered write may still reach the backend
 }
 
-func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, fences int) *hold {
-	return &hold{c: c, claim: cl, current: cl, since: since, term: tm, nextFence: fence, fenceEnd: fence + uint64(max(fences, 1))}
+func newHold(c *core, cl *claim, since clock.Reading, term trust.Term, fence uint64, fences int) *hold {
+	return &hold{c: c, claim: cl, current: cl, since: since, term: term, nextFence: fence, fenceEnd: fence + uint64(max(fences, 1))}
 }
 
 // grant makes the first lease of the hold. The caller has checked the term.
@@ -282,7 +282,7 @@ const (
 	released
 )
 
-func (l *Lease) check(now clock.Reading) error {
+func (l *Lease) checkTerm(now clock.Reading) error {
 	h := l.h
 	h.mu.Lock()
 	endReason, held := l.endReason, h.term.Left(now) > 0

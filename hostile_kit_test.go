@@ -83,7 +83,7 @@ func (h *hostileRun) signal(notify func()) {
 // callKey marks the ctx of a user's call, which can recover from a panic.
 type callKey struct{}
 
-// hostileRun is one run: a client over a hostile driver, its users, and a rival.
+// hostileRun is a run of a client over a hostile driver, with its users and a rival.
 type hostileRun struct {
 	*testing.T
 	*dice
@@ -101,7 +101,7 @@ type hostileRun struct {
 // observer records all events, and then may fail: it panics where a caller can recover,
 // and otherwise ends the goroutine.
 func (h *hostileRun) observer() *pawl.Observer {
-	h.events.then = func(kind string) {
+	h.events.afterEach = func(kind string) {
 		time.Sleep(h.randomTime(50 * time.Millisecond))
 		if h.oneIn(30) {
 			// The client's own goroutines may report these two. A panic there ends the

@@ -8,12 +8,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, healthy *pawl.Client, net *faulty) {
-		isError(t, errOf(healthy.Diagnose(background)), errors.ErrUnsupported)
+func TestDiagnoseReturnsTheFindingsOfTheDriver(t *testing.T) {
+	withClient(t, func(t *testing.T, w *world, plain *pawl.Client, net *faulty) {
+		isError(t, errOf(plain.Diagnose(background)), errors.ErrUnsupported)
 		c := w.clientOf(diagnosable{net, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
 		if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {
-			t.Errorf("%v, %v", found, err)
+			t.Errorf("Diagnose returns %v, %v; want the finding about the disk", found, err)
 		}
 		net.down()
 		isError(t, errOf(c.Diagnose(background)), pawl.ErrUnavailable)

@@ -99,7 +99,7 @@ func (l *Lease) Err() error {
 	if l.neverGranted() {
 		return errNoLease
 	}
-	return l.check(l.h.c.now())
+	return l.checkTerm(l.h.c.now())
 }
 
 // Context returns a context that is cancelled when the lease is over, with a *LostError,

@@ -49,7 +49,7 @@ func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
 			})
 			noError(t, end(lease, net, other))
 			if fence := <-ended; fence <= lease.Fence() {
-				t.Errorf("fence %d after %d", fence, lease.Fence())
+				t.Errorf("the next lease has the fence %d, after %d", fence, lease.Fence())
 			}
 			noError(t, c.Close())
 			w.wantFree("x")

@@ -19,9 +19,9 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := background
 		locks, net := w.client(&pawl.Options{ID: "client-1"})
-		shown := tokenFinder(net)
+		findToken := tokenFinder(net)
 		text, all := &bytes.Buffer{}, &bytes.Buffer{}
-		logs := func(what any) string {
+		logText := func(what any) string {
 			text.Reset()
 			slog.New(slog.NewTextHandler(text, nil)).Info("m", "x", what)
 			_, line, _ := strings.Cut(strings.TrimSpace(text.String()), "msg=m ")
@@ -31,7 +31,7 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 		}
 		want := func(what any, want string) {
 			t.Helper()
-			if got := logs(what); got != want {
+			if got := logText(what); got != want {
 				t.Errorf("logged as\n%s\nwant\n%s", got, want)
 			}
 		}
@@ -41,16 +41,16 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		want(lease, prefix+"x.left=22s")
 		e := must(locks.Inspect(ctx, "job"))(t)
-		logs(e)
-		logs(pawl.AcquiredEvent{Lease: lease})
-		logs(locks)
+		logText(e)
+		logText(pawl.AcquiredEvent{Lease: lease})
+		logText(locks)
 		_, heldErr := locks.Mutex("job").TryLock(ctx)
-		logs(heldErr)
+		logText(heldErr)
 		noError(t, lease.Release(ctx))
 		want(lease, prefix+`x.over="pawl: lock released"`)
 		want((*pawl.Lease)(nil), `x.over="pawl: lease is nil; allowed: one that was granted"`)
 
-		wantEqual(t, "a token in the log", shown(all.String()), "")
+		wantEqual(t, "a token in the log", findToken(all.String()), "")
 	})
 }
 
@@ -79,7 +79,7 @@ func tokenFinder(net *faulty) func(text string) (form string) {
 // prints the value, or a copy of it, with any verb.
 func TestNoVerbPrintsAToken(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
-		shown := tokenFinder(net)
+		findToken := tokenFinder(net)
 		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))
 		leases := must(both.Lock(background))(t)
@@ -94,7 +94,7 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 		for i, x := range append(short, lease.Context(), heldErr, &heldErr, e) {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%T"} {
 				text := fmt.Sprintf(verb, x)
-				if form := shown(text); form != "" {
+				if form := findToken(text); form != "" {
 					t.Errorf("%T prints a token with %s: %q", x, verb, form)
 				}
 				if len(text) > 200 && verb != "%p" && i < len(short) { // %p asks no Formatter

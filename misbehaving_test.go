@@ -26,11 +26,11 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 			ctx := timeoutCtx(t, time.Minute)
 			_, err := c.Mutex("x").Lock(ctx)
 			if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
-				t.Errorf("lock: %v", err)
+				t.Errorf("Lock returns %v, want ErrUnavailable or ErrHeld", err)
 			}
 			_, err = c.Mutex("x").TryLock(ctx)
 			if err == nil || errors.Is(err, context.Canceled) {
-				t.Errorf("try: %v", err)
+				t.Errorf("TryLock returns %v, want an error that does not match context.Canceled", err)
 			}
 			wantWithin(t, "calls of Acquire in a minute", net.count("acquire"), 0, 100)
 			wantNothingLeft(t, c)
@@ -71,7 +71,7 @@ func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
 func TestALossMatchesNoContextError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(&pawl.Options{TTL: 9 * time.Second})
-		lost := func(lease *pawl.Lease, why pawl.Reason) error {
+		awaitLoss := func(lease *pawl.Lease, why pawl.Reason) error {
 			<-lease.Done()
 			err := lease.Err()
 			loss, _ := errors.AsType[*pawl.LostError](err)
@@ -81,14 +81,14 @@ func TestALossMatchesNoContextError(t *testing.T) {
 			return err
 		}
 		overruns := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		lost(must(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background))(t), pawl.ReasonUnhealthy)
+		awaitLoss(must(c.Mutex("y", pawl.WithHealth(overruns)).Lock(background))(t), pawl.ReasonUnhealthy)
 
 		lease := must(c.Mutex("x").Lock(background))(t)
 		refused := &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
 		net.renewFunc = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 			return slices.Repeat([]error{refused}, len(leases)), nil
 		}
-		err := lost(lease, pawl.ReasonUnreachable)
+		err := awaitLoss(lease, pawl.ReasonUnreachable)
 		isError(t, err, pawl.ErrLost, pawl.ErrUnavailable, errNet)
 		if inside, ok := errors.AsType[*driver.Error](err); !ok || inside.Backend != "b" {
 			t.Errorf("the backend's own error is not in %v", err)

@@ -23,7 +23,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 		}
 		_, err := acme.Mutex("x").TryLock(background) // the error has the stored name, which shows the tenant
 		if held, ok := errors.AsType[*pawl.HeldError](err); !ok || held.Name != "@acme:x" {
-			t.Errorf("%v", err)
+			t.Errorf("TryLock returns %v, want a HeldError of @acme:x", err)
 		}
 		names := func(c *pawl.Client, prefix string) (all []string) {
 			for e, err := range c.List(background, prefix) {
@@ -36,34 +36,34 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 			locks: {"@acme/eu:x", "@acme:x", "@other:x", "x"}, acme: {"x"}, other: {"x"}, inner: {"x"},
 		} {
 			if got := names(c, ""); !slices.Equal(got, want) {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("List yields %q, want %q", got, want)
 			}
 		}
 		if got := names(acme, "y"); got != nil {
-			t.Errorf("%q", got)
+			t.Errorf("List yields %q for a prefix that no name has", got)
 		}
 		e, err := acme.Inspect(background, "x")
 		if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
-			t.Errorf("%+v", e)
+			t.Errorf("Inspect returns %+v, want x with one holder", e)
 		}
 		noError(t, acme.Break(background, "x", e.Holders[0].Fence, noDelay))
 		noError(t, acme.WaitUntilFree(background, "x"))
 		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, noDelay), pawl.ErrNoSuchLease)
 		for e, err := range inner.Watch(background, "x") {
 			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
-				t.Errorf("%+v", e)
+				t.Errorf("Watch yields %+v, want x with one holder", e)
 			}
 			break
 		}
 	})
 }
 
-func TestALeaseOfANamespace(t *testing.T) {
+func TestEachKindOfLockStaysInItsNamespace(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *faulty) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		lease := must(acme.Mutex("x").Lock(background))(t)
 		if lease.Name() != "x" || lease.StoredName() != "@acme:x" || acme.StoredName("x") != "@acme:x" || locks.StoredName("x") != "x" {
-			t.Errorf("%q, %q, %q, %q", lease.Name(), lease.StoredName(), acme.StoredName("x"), locks.StoredName("x"))
+			t.Errorf("the lease is of %q and %q, and the clients store %q and %q", lease.Name(), lease.StoredName(), acme.StoredName("x"), locks.StoredName("x"))
 		}
 		for _, name := range []string{"x", "@acme:x"} {
 			if fence, ok := pawl.FenceOf(lease.Context(), name); !ok || fence != lease.Fence() {
@@ -83,14 +83,14 @@ func TestALeaseOfANamespace(t *testing.T) {
 		lease = must(acme.Attach(background, handle))(t)
 		forced := must(locks.Mutex("@acme:x").ForceLock(background))(t) // an operator, by the stored name
 		if lost, ok := errors.AsType[*pawl.LostError](lease.Release(background)); !ok || lost.Name != "@acme:x" {
-			t.Errorf("%v", lost)
+			t.Errorf("Release returns %v, want the loss of @acme:x", lost)
 		}
 		noError(t, forced.Release(background))
 
 		before := net.count("acquire all")
 		both := must(pawl.All(acme.Mutex("x"), other.Mutex("x"), locks.Mutex("x")).Lock(background))(t)
 		if a, b := both.Fence("@acme:x"), both.Fence("@other:x"); a == 0 || b == 0 {
-			t.Errorf("fences %d and %d", a, b)
+			t.Errorf("the fences are %d and %d, want no 0", a, b)
 		}
 		wantEqual(t, "steps", net.count("acquire all")-before, 1)
 		noError(t, both.Release(background))
@@ -99,10 +99,10 @@ func TestALeaseOfANamespace(t *testing.T) {
 		go acme.Election("lead").Run(background, func(ctx context.Context) error { close(leads); <-ctx.Done(); return nil })
 		<-leads
 		if l, err := acme.Election("lead").Leader(background); err != nil || l.Term == 0 {
-			t.Errorf("%+v, %v", l, err)
+			t.Errorf("the leader in acme is %+v, %v; want a leader", l, err)
 		}
 		if l, err := other.Election("lead").Leader(background); err != nil || l.Term != 0 {
-			t.Errorf("%+v, %v", l, err)
+			t.Errorf("the leader in other is %+v, %v; want none", l, err)
 		}
 		f := func(context.Context) error { return nil }
 		for _, c := range []*pawl.Client{acme, other} {
@@ -162,7 +162,7 @@ func TestNamespacesNeverShareAName(t *testing.T) {
 		p, q, a, b := path.Draw(t, "one"), path.Draw(t, "other"), part.Draw(t, "name"), part.Draw(t, "other name")
 		one, other := in(p).StoredName(a), in(q).StoredName(b)
 		if same := slices.Equal(p, q) && a == b; same != (one == other) {
-			t.Fatalf("%q and %q: %q and %q", append(p, a), append(q, b), one, other)
+			t.Fatalf("%q and %q are stored as %q and %q", append(p, a), append(q, b), one, other)
 		}
 		if inside := slices.Equal(p, q); inside != strings.HasPrefix(one, in(q).StoredName("")) {
 			t.Fatalf("%q is listed by the namespace %q: %q", one, q, in(q).StoredName(""))
@@ -170,7 +170,7 @@ func TestNamespacesNeverShareAName(t *testing.T) {
 	})
 }
 
-func TestAClientOfOneNamespace(t *testing.T) {
+func TestOptionsNamespaceMakesAClientOfThatNamespace(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	locks := must(pawl.New(memory.Driver(), &pawl.Options{Namespace: "prod"}))(t)
 	root := must(pawl.New(memory.Driver(), nil))(t)
@@ -178,7 +178,7 @@ func TestAClientOfOneNamespace(t *testing.T) {
 	must(locks.Namespace("acme").Mutex("x").Lock(background))(t)
 	lease := must(locks.Mutex("x").Lock(background))(t)
 	if names := []string{lease.Name(), lease.StoredName(), locks.Namespace("acme").StoredName("x")}; !slices.Equal(names, []string{"x", "@prod:x", "@prod/acme:x"}) {
-		t.Errorf("%q", names)
+		t.Errorf("the names are %q", names)
 	}
 	isError(t, errOf(root.Namespace("prod").Mutex("x").TryLock(background)), pawl.ErrHeld)
 	noError(t, locks.Close())

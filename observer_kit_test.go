@@ -18,7 +18,7 @@ type event struct {
 
 // eventRecorder is an Observer that keeps all its events, in their order.
 type eventRecorder struct {
-	then func(kind string) // called after each event; may be nil
+	afterEach func(kind string) // called after each event; may be nil
 
 	mu     sync.Mutex // protects events
 	events []event
@@ -28,8 +28,8 @@ func (l *eventRecorder) record(kind string, e pawl.Event, err error) {
 	l.mu.Lock()
 	l.events = append(l.events, event{kind, e, err})
 	l.mu.Unlock()
-	if l.then != nil {
-		l.then(kind)
+	if l.afterEach != nil {
+		l.afterEach(kind)
 	}
 }
 
@@ -42,8 +42,8 @@ func (l *eventRecorder) all() []event {
 // count returns the number of events of a kind.
 func (l *eventRecorder) count(kind string) int {
 	n := 0
-	for _, t := range l.all() {
-		if t.kind == kind {
+	for _, e := range l.all() {
+		if e.kind == kind {
 			n++
 		}
 	}

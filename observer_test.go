@@ -48,11 +48,11 @@ func observerAllocs() (n int64) {
 	runtime.GC()
 	records := make([]runtime.MemProfileRecord, 1000)
 	for {
-		had, ok := runtime.MemProfile(records, true)
-		if records = records[:min(had, len(records))]; ok {
+		count, ok := runtime.MemProfile(records, true)
+		if records = records[:min(count, len(records))]; ok {
 			break
 		}
-		records = make([]runtime.MemProfileRecord, 2*had)
+		records = make([]runtime.MemProfileRecord, 2*count)
 	}
 	for _, r := range records {
 		frames := runtime.CallersFrames(r.Stack())
@@ -67,7 +67,7 @@ func observerAllocs() (n int64) {
 	return n
 }
 
-func TestWhatHappensIsLogged(t *testing.T) {
+func TestLogObserverLogsEachEvent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -112,9 +112,9 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 		events := &eventRecorder{}
 		c, net := w.client(&pawl.Options{Observer: events.observer()})
 		first := must(c.Mutex("x").Lock(spanCtx("first")))(t)
-		over, end := context.WithCancel(spanCtx("release"))
+		endedCtx, end := context.WithCancel(spanCtx("release"))
 		end()
-		time.AfterFunc(time.Second, func() { _ = first.Release(over) })
+		time.AfterFunc(time.Second, func() { _ = first.Release(endedCtx) })
 		ctx, cancel := context.WithCancel(spanCtx("second"))
 		must(c.Mutex("x").Lock(ctx))(t)
 		cancel()
@@ -178,7 +178,7 @@ func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 			}
 		}
 		if failed[ids["last"]] < 3 || failed[ids["try"]] < 3 || len(failed) != 2 {
-			t.Errorf("claims %v; failures by claim: %v", ids, failed)
+			t.Errorf("the claims are %v, and the failures by claim %v; want 3 or more of last and of try", ids, failed)
 		}
 	})
 }

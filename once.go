@@ -14,8 +14,7 @@ import (
 // Once runs each task of a series on one instance, at most once or at least once: for
 // example each tick of a schedule. A task has a key, and later tasks have greater keys.
 // The name keeps the last key. A task counts as done unless its key is greater. So a late
-// instance skips a task that another one has done. [Client.Once] returns a
-// Once.
+// instance skips a task that another one has done. [Client.Once] returns one.
 //
 //   - By default a task runs at most once: the grant of the lock stores its key, before f
 //     runs.

@@ -15,8 +15,8 @@ import (
 )
 
 // loseReply makes the client lose the reply to its next Acquire. After that the backend
-// fails for the time away.
-func loseReply(net *faulty, away time.Duration) {
+// fails for the time outage.
+func loseReply(net *faulty, outage time.Duration) {
 	lost := false
 	var back time.Time
 	net.setHooks(func(string) error {
@@ -26,7 +26,7 @@ func loseReply(net *faulty, away time.Duration) {
 		return nil
 	}, func(op string) error {
 		if op == "acquire" && !lost {
-			lost, back = true, time.Now().Add(away)
+			lost, back = true, time.Now().Add(outage)
 			return errNet
 		}
 		return nil
@@ -109,15 +109,14 @@ func TestUnorderedKeysAreStoredSeparately(t *testing.T) {
 		a, b := w.twoClients()
 		o, other := a.Once("orders", pawl.WithUnorderedKeys()), b.Once("orders", pawl.WithUnorderedKeys())
 		for _, key := range []string{"b", "a", "c"} {
-			for again := range 2 {
-				once := []*pawl.Once{o, other}[again]
-				wantRun(t, again == 0)(once.Do(background, key, func(context.Context) error { return nil }))
+			for i, once := range []*pawl.Once{o, other} {
+				wantRun(t, i == 0)(once.Do(background, key, func(context.Context) error { return nil }))
 			}
 		}
 		for bytes, want := range map[int]error{222: nil, 223: pawl.ErrInvalid} { // as WithUnorderedKeys says
 			named := a.Once(strings.Repeat("x", bytes), pawl.WithUnorderedKeys())
 			if _, err := named.Do(background, "a", func(context.Context) error { return nil }); !errors.Is(err, want) {
-				t.Errorf("a name of %d bytes: %v", bytes, err)
+				t.Errorf("with a name of %d bytes Do returns %v, want %v", bytes, err, want)
 			}
 		}
 		wantRun(t, true)(o.Do(background, "outer", func(ctx context.Context) error {
@@ -182,7 +181,7 @@ func TestOnceReportsALossOnce(t *testing.T) {
 		})
 		isError(t, err, pawl.ErrLost)
 		if !ran || strings.Contains(err.Error(), "stored") {
-			t.Errorf("%v, %v", ran, err)
+			t.Errorf("ran is %v, and the error is %v; want true, and only the loss", ran, err)
 		}
 	})
 }

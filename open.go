@@ -34,7 +34,7 @@ func openWith(ctx context.Context, open func() (driver.Driver, error), o *Option
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.retry(ctx, open)
+	d, err := s.retryOpen(ctx, open)
 	switch {
 	case err == nil:
 	case isEndOf(ctx, err):
@@ -49,8 +49,8 @@ func openWith(ctx context.Context, open func() (driver.Driver, error), o *Option
 	return start(d, s, clock.New().Now), nil
 }
 
-// retry opens a driver, and tries again as a waiting claim does.
-func (s *settings) retry(ctx context.Context, open func() (driver.Driver, error)) (driver.Driver, error) {
+// retryOpen opens a driver, and tries again as a waiting claim does.
+func (s *settings) retryOpen(ctx context.Context, open func() (driver.Driver, error)) (driver.Driver, error) {
 	began := time.Now()
 	for fails := 1; ; fails++ {
 		d, err := open()

@@ -73,7 +73,7 @@ func TestOpenGivesUpABackendThatDoesNotStart(t *testing.T) {
 				began := time.Now()
 				_, err := pawl.OpenWith(ctx, openFrom(began.Add(time.Hour), test.err), &pawl.Options{RetryFor: test.retryFor})
 				if waited := time.Since(began); waited < test.least || waited > test.most || !errors.Is(err, want) {
-					t.Errorf("after %v: %v; want %v, after %v to %v", waited, err, want, test.least, test.most)
+					t.Errorf("Open returned %v after %v; want %v after %v to %v", err, waited, want, test.least, test.most)
 				}
 			})
 		})

@@ -37,7 +37,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	}
 	for name, o := range map[string]pawl.LockOption{"default": nil, "least": pawl.WithTTL(time.Second), "short": pawl.WithMaxHold(time.Second)} {
 		if _, err := c.Mutex(name, o).TryLock(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("with the TTL %q TryLock returns %v", name, err)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestOptionsAreCopiedAtNew(t *testing.T) {
 		for range 100 {
 			l := must(c.Mutex("x", pawl.WithLabel("run", "7")).Lock(background))(t)
 			if labels := w.entry("x").Holders[0].Owner.Labels; labels["job"] != "a" || labels["run"] != "7" {
-				t.Errorf("labels %v", labels)
+				t.Errorf("the labels are %v, want job=a and run=7", labels)
 			}
 			noError(t, l.Release(background))
 		}
@@ -123,29 +123,29 @@ func TestLongestDurationsDoNotOverflow(t *testing.T) {
 
 func TestMaxHoldCountsFromTheGrantEvenAfterAWait(t *testing.T) {
 	for name, c := range map[string]struct {
-		most   time.Duration
-		quiet  bool          // no signals reach the waiter
-		waited time.Duration // 0: the lock is free
+		maxHold   time.Duration
+		noSignals bool
+		waited    time.Duration // 0: the lock is free
 	}{
 		"no wait": {2 * time.Minute, false, 0}, "a wait": {time.Second, false, 10300 * time.Millisecond}, "no signals": {time.Second, true, 10300 * time.Millisecond},
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			b, net, a := w.twoWithNetwork()
-			net.noSignals = c.quiet
+			net.noSignals = c.noSignals
 			if c.waited > 0 {
 				held := must(a.Mutex("x").Lock(background))(t)
 				time.AfterFunc(c.waited, func() { noError(t, held.Release(background)) })
 			}
-			lease := must(b.Mutex("x", pawl.WithMaxHold(c.most)).Lock(background))(t)
+			lease := must(b.Mutex("x", pawl.WithMaxHold(c.maxHold)).Lock(background))(t)
 			began := time.Now()
 			next := make(chan struct{})
 			go func() { must(a.Mutex("x").Lock(background))(t); close(next) }()
 			<-lease.Done()
 			wantLoss(t, lease.Err(), pawl.ReasonMaxHold)
-			wantWithin(t, "lost after", time.Since(began), c.most-max(c.most/12, 150*time.Millisecond), c.most)
+			wantWithin(t, "the lease was lost after", time.Since(began), c.maxHold-max(c.maxHold/12, 150*time.Millisecond), c.maxHold)
 			<-next
-			if took := time.Since(began); c.waited == 0 && took < c.most-time.Millisecond || took > c.most+10*time.Millisecond {
-				t.Errorf("the next holder got the lock after %v", took)
+			if took := time.Since(began); c.waited == 0 && took < c.maxHold-time.Millisecond || took > c.maxHold+10*time.Millisecond {
+				t.Errorf("the next holder got the lock after %v, want %v", took, c.maxHold)
 			}
 			wantWithin(t, "renewals", net.count("renew"), 0, 20)
 		})

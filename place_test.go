@@ -73,7 +73,7 @@ func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 			waited <- err
 		}()
 		synctest.Wait() // Lock is in the local queue, so a try sends nothing to the backend
-		shows := func(what string, err error, place int) {
+		wantShown := func(what string, err error, place int) {
 			t.Helper()
 			want := w.entry("x").Holders[0]
 			want.Fence = held.Fence() // the backend shows the first fence of the range
@@ -89,9 +89,9 @@ func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 			}
 		}
 		_, err := c.Mutex("x").TryLock(background)
-		shows("a try", err, 0)
+		wantShown("a try", err, 0)
 		err = <-waited
-		shows("a wait", err, 1)
+		wantShown("a wait", err, 1)
 		isError(t, err, context.DeadlineExceeded)
 		noError(t, held.Release(background))
 		w.wantFree("x")

@@ -105,7 +105,7 @@ var errCutShort = errors.New("the driver panicked, so the outcome is unknown")
 func (l *Lease) release(bound context.Context, entered bool) error {
 	h, c := l.h, l.h.c
 	now := c.now()
-	_ = l.check(now) // a lease whose term is over is lost, not released
+	_ = l.checkTerm(now) // a lease whose term is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		if errors.Is(lost, ErrDetached) {
 			return lost // another process may have the lease now

@@ -85,10 +85,10 @@ func (o *overrunDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Gra
 
 func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		works := false
+		answersReleases := false
 		s := &overrunDriver{&slowDriver{Driver: engine.Full(w.memory.Driver()), sent: map[string]int{}}}
 		s.delay = func(op string, _ int) time.Duration {
-			if op == "release" && !works {
+			if op == "release" && !answersReleases {
 				return -1
 			}
 			return 0
@@ -98,7 +98,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(3 * time.Second)
 		s.mu.Lock()
-		works = true
+		answersReleases = true
 		s.mu.Unlock()
 		time.Sleep(1100 * time.Millisecond) // the longest pause
 		w.wantFree("x")

@@ -20,7 +20,7 @@ func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 		isError(t, old.Release(background), pawl.ErrLost)
 		synctest.Wait()
 		if e := w.entry("x"); len(e.Holders) != 1 || e.Holders[0].Fence != current.Fence() {
-			t.Errorf("after the late release: %+v", e)
+			t.Errorf("after the late release x is %+v, want only the lease with the fence %d", e, current.Fence())
 		}
 	})
 }
@@ -33,7 +33,7 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 		noError(t, b.Break(background, "x", lease.Fence(), noDelay))
 		var lost *pawl.LostError
 		if err := lease.Release(background); !errors.As(err, &lost) || lost.By.Client != "breaker" || lost.Fence != lease.Fence() {
-			t.Errorf("Release returns %v", err)
+			t.Errorf("Release returns %v, want a LostError by breaker with the fence %d", err, lease.Fence())
 		}
 	})
 }
@@ -93,10 +93,10 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 			}
 			noError(t, lease.Release(background))
 			if len(order) != 2 || order[0] != "renew" || order[1] != "release" {
-				t.Errorf("order %v", order)
+				t.Errorf("the requests were %v, want renew and release", order)
 			}
 			time.Sleep(time.Minute)
-			wantEqual(t, "renewals, of which none follows the release", net.count("renew"), 1)
+			wantEqual(t, "renewals before and after the release", net.count("renew"), 1)
 			w.wantFree("x")
 		})
 	}

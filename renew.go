@@ -14,9 +14,9 @@ import (
 // startRenewing makes the client renew h. It returns false if the client closes.
 func (c *core) startRenewing(h *hold, now clock.Reading) bool {
 	h.mu.Lock()
-	tm := h.term
+	term := h.term
 	h.mu.Unlock()
-	return c.renewals.Add(&h.renewal, h, h.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
+	return c.renewals.Add(&h.renewal, h, h.claim.TTL, keepalive.RenewIn(term.TTL(), term.Since(now), term.Left(now)), now.Mono)
 }
 
 // waitForRenewal waits until no renewal of h is under way, or ctx ends.
@@ -31,7 +31,7 @@ func (c *core) waitForRenewal(ctx context.Context, h *hold) {
 	}
 }
 
-// signal is called by the driver, and must not block.
+// signal handles a signal. The driver calls it, so it must not block.
 func (c *core) signal(s driver.Signal) {
 	if s.Token.IsZero() {
 		c.inboxes.PutAll(s)
@@ -54,8 +54,8 @@ func (c *core) keepRenewing(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		now := c.now()
-		over, next := c.renewals.Due(now)
-		for _, h := range over {
+		expired, next := c.renewals.Due(now)
+		for _, h := range expired {
 			h.expire()
 		}
 		if wait := c.dispatchRenewals(ctx, now.Mono); wait >= 0 {

@@ -58,7 +58,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 	})
 }
 
-func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
+func TestShutdownEndsTheLeasesWhenItsCtxEnds(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Minute)
@@ -70,7 +70,7 @@ func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
 	})
 }
 
-func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
+func TestCloseDuringShutdownEndsTheLeases(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.AfterFunc(time.Second, func() { noError(t, c.Close()) })

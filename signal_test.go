@@ -79,7 +79,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			noError(t, held.Release(background))
 			forced := must(c.Mutex("x").ForceLock(background))(t)
 			if len(*late) != 2 {
-				t.Fatalf("signals %v", *late)
+				t.Fatalf("the signals are %v, want a grant and a loss", *late)
 			}
 			for _, s := range *late {
 				net.deliver(s)
@@ -110,7 +110,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 		noError(t, held.Release(background))
 		synctest.Wait()
 		if len(*late) != 1 || (*late)[0].Kind != driver.SignalGranted {
-			t.Fatalf("signals %v", *late)
+			t.Fatalf("the signals are %v, want one grant", *late)
 		}
 		time.Sleep(6 * time.Second) // b's grant has expired
 		third := must(c.Mutex("x").Lock(background))(t)
@@ -125,7 +125,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 		}
 		noError(t, third.Release(background))
 		if l := <-got; l.Fence() <= third.Fence() {
-			t.Errorf("fence %d after %d", l.Fence(), third.Fence())
+			t.Errorf("the next lease has the fence %d, after %d", l.Fence(), third.Fence())
 		}
 	})
 }

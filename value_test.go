@@ -39,21 +39,21 @@ func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
 func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
-		at := func(c *pawl.Client, key string) *pawl.Mutex {
+		mutexOfKey := func(c *pawl.Client, key string) *pawl.Mutex {
 			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithValueBelow([]byte(key)))
 		}
-		first := must(at(a, "5").Lock(background))(t)
+		first := must(mutexOfKey(a, "5").Lock(background))(t)
 		for _, key := range []string{"4", "5"} {
-			_, err := at(b, key).Lock(background)
+			_, err := mutexOfKey(b, key).Lock(background)
 			isError(t, err, pawl.ErrValueNotBelow)
 			refused, ok := errors.AsType[*pawl.ValueNotBelowError](err)
 			if !ok || string(refused.Value) != "5" || refused.Fence != first.Fence() {
-				t.Fatalf("%+v", refused)
+				t.Fatalf("Lock returns %+v, want the value 5 of the fence %d", refused, first.Fence())
 			}
 		}
 		waited := make(chan error)
 		go func() {
-			_, err := at(b, "6").Lock(background)
+			_, err := mutexOfKey(b, "6").Lock(background)
 			waited <- err
 		}()
 		synctest.Wait()

@@ -71,9 +71,9 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 			if ctxErr(a.ctx) != nil {
 				break // no caller waits for the lease any more
 			}
-			now, tm := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
-			if tm.Fresh(now) {
-				return newHold(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
+			now, term := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
+			if term.Fresh(now) {
+				return newHold(c, cl, sent, term, grant.Fence, grant.Fences), now, nil
 			}
 			err = errTooLate // the reply used up the term; the next attempt gets a whole one
 		}
@@ -301,7 +301,7 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 		return nil, clock.Reading{}, nil
 	case <-c.inboxes.Arrival(cl.Token, &cl.inbox):
 		now := c.now()
-		return a.signaled(c.inboxes.Take(cl.Token, &cl.inbox), now), now, nil
+		return a.holdFromSignal(c.inboxes.Take(cl.Token, &cl.inbox), now), now, nil
 	case <-c.closing.Done():
 		c.releaseUnknown(cl)
 		return nil, clock.Reading{}, ErrClosed
@@ -311,24 +311,24 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 	}
 }
 
-// signaled makes a hold of a signal that reports a grant.
+// holdFromSignal makes a hold of a signal that reports a grant.
 //
 // The backend made the grant after it had handled the last attempt that was answered
 // "held". So the lease lasts at least the QueueTTL from the sending of that attempt. If
-// too little of that time is left, signaled returns nil, and the next attempt extends the
-// lease to a full TTL. It also returns nil for an outdated signal: one whose fence is no
-// greater than the fence of that answer. The grant of such a signal may have ended while
+// too little of that time is left, holdFromSignal returns nil, and the next attempt
+// extends the lease to a full TTL. It also returns nil for an outdated signal: one whose
+// fence is no greater than the fence of that answer. Such a grant may have ended while
 // this process was paused, before the claim queued again. Or a quorum granted the claim
 // before that attempt, and the attempt did not extend the grant on all of its nodes.
-func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
+func (a *attempts) holdFromSignal(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
-	tm := trust.NewTerm(a.placedAt, a.placeLasts, a.claim.marginOf(a.placeLasts))
-	if !tm.Fresh(now) {
+	term := trust.NewTerm(a.placedAt, a.placeLasts, a.claim.marginOf(a.placeLasts))
+	if !term.Fresh(now) {
 		return nil
 	}
-	return newHold(a.c, a.claim, now, tm, s.Fence, s.Fences)
+	return newHold(a.c, a.claim, now, term, s.Fence, s.Fences)
 }
 
 // pause returns the time to wait before the next attempt, if no signal comes.

@@ -66,13 +66,13 @@ func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 }
 
 func TestWaitingWorksWithoutSignals(t *testing.T) {
-	for name, set := range map[string]func(*faulty){
+	for name, disableSignals := range map[string]func(*faulty){
 		"lost":        func(net *faulty) { net.noSignals = true },
 		"unsupported": func(net *faulty) { net.noSignals, net.noPush = true, true },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			b, net, a := w.twoWithNetwork()
-			set(net)
+			disableSignals(net)
 			lease := must(a.Mutex("x").Lock(background))(t)
 			time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
 			began := time.Now()
@@ -92,7 +92,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 		const waiters = 200
 		holder, _ := w.client(nil)
 		lease := must(holder.Mutex("x").Lock(background))(t)
-		between, leave := context.WithCancel(background)
+		ctxOfOthers, leave := context.WithCancel(background)
 		var nets [waiters]*faulty
 		var mu sync.Mutex
 		var granted []int
@@ -101,7 +101,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 			nets[i] = net
 			ctx := background
 			if i > 0 && i < waiters-1 {
-				ctx = between
+				ctx = ctxOfOthers
 			}
 			go func() {
 				if lease, err := c.Mutex("x").Lock(ctx); err == nil {
@@ -127,7 +127,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 		noError(t, lease.Release(background))
 		synctest.Wait()
 		if !slices.Equal(granted, []int{0, waiters - 1}) {
-			t.Errorf("granted: %v", granted)
+			t.Errorf("the lock was granted to %v, want the first and the last waiter", granted)
 		}
 	})
 }

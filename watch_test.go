@@ -122,7 +122,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 			select {
 			case e := <-seen:
 				if len(e.Holders) != 1 {
-					t.Errorf("after %v the watch yielded %v", within, e)
+					t.Errorf("after %v the watch yielded %v, want one holder", within, e)
 				}
 			default:
 				t.Errorf("after %v the watch has yielded nothing", within)
@@ -171,7 +171,7 @@ func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
 		})
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, context.DeadlineExceeded) || took > 21*time.Second {
-			t.Errorf("after %v: %v", took, err)
+			t.Errorf("after %v the watch yielded %v, want an error that is not ctx's", took, err)
 		}
 		ctx := timeoutCtx(t, 3*time.Second)
 		for _, err := range a.Watch(ctx, "x") {
@@ -236,8 +236,8 @@ func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		options := &pawl.Options{TTL: 2500 * time.Millisecond, QueueTTL: 2500 * time.Millisecond}
-		a, holds := w.client(options)
-		b, waits := w.client(options)
+		a, holderNet := w.client(options)
+		b, waiterNet := w.client(options)
 		c, _ := w.client(nil)
 		seen, stop := follow(t, c)
 		defer stop()
@@ -259,9 +259,9 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 		<-seen
 		go b.Mutex("x").Lock(dead)
 		<-seen
-		waits.down()
+		waiterNet.down()
 		sees("the waiter is gone", 2500*time.Millisecond)
-		holds.down()
+		holderNet.down()
 		sees("the holder is gone, and the name closed", 2500*time.Millisecond)
 		sees("the name is open", 1500*time.Millisecond)
 	})

@@ -55,6 +55,7 @@ type faulty struct {
 
 var errNet = errors.New("network down")
 
+// request sends a request with do, and applies the faults.
 func (f *faulty) request(ctx context.Context, op string, do func() error) error {
 	f.mu.Lock()
 	if f.calls == nil {
@@ -150,7 +151,7 @@ func (f *faulty) count(op string) (n int) {
 	return n
 }
 
-// deliverSignal calls notify unless signals are lost.
+// deliverSignal calls notify, which delivers a signal, unless signals are lost.
 func (f *faulty) deliverSignal(notify func()) {
 	if f.signal != nil {
 		f.signal(notify)
@@ -366,8 +367,8 @@ func wantWithin[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
 	}
 }
 
-// wantRun returns a function that fails the test unless a function ran or not, as wanted,
-// and the error matches all of errs. Without errs it must be nil.
+// wantRun returns a function that fails the test unless ran is want, and err matches all
+// of errs. Without errs, err must be nil.
 func wantRun(t *testing.T, want bool, errs ...error) func(ran bool, err error) {
 	return func(ran bool, err error) {
 		t.Helper()
@@ -387,7 +388,7 @@ func wantNothingLeft(t *testing.T, c *pawl.Client) {
 	}
 }
 
-// startLock locks m on a goroutine, and returns when that one waits or has the lease.
+// startLock locks m on a goroutine, and returns when Lock waits or has the lease.
 func startLock(t *testing.T, m *pawl.Mutex) <-chan *pawl.Lease {
 	got := make(chan *pawl.Lease, 1)
 	go func() { got <- must(m.Lock(background))(t) }()
@@ -449,11 +450,11 @@ func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	}
 	before, cancelBefore := context.WithCancel(background)
 	behind, cancelBehind := context.WithCancel(background)
-	got, none := make(chan *pawl.Lease, 1), make(chan *pawl.Lease, 4)
-	lock(before, none)
+	got, gaveUp := make(chan *pawl.Lease, 1), make(chan *pawl.Lease, 4)
+	lock(before, gaveUp)
 	lock(background, got)
 	for range 3 {
-		lock(behind, none)
+		lock(behind, gaveUp)
 	}
 	cancelBefore()
 	synctest.Wait()
@@ -461,7 +462,7 @@ func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	lease := <-got
 	cancelBehind()
 	for range 4 {
-		if l := <-none; l != nil {
+		if l := <-gaveUp; l != nil {
 			t.Fatal("another waiter was granted the lock")
 		}
 	}

@@ -125,7 +125,7 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
 				at, _, _ := strings.Cut(what, " ")
 				failed := false
-				events := &eventRecorder{then: func(kind string) {
+				events := &eventRecorder{afterEach: func(kind string) {
 					if kind == at {
 						failed = true
 						fail()
@@ -227,9 +227,9 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		}
 		cycle(func(l *pawl.Lease) { noError(t, l.Release(background)) })
 		cycle(func(l *pawl.Lease) {
-			l2, _ := other.Mutex("x").ForceLock(background)
+			forced, _ := other.Mutex("x").ForceLock(background)
 			<-l.Done()
-			_ = l2.Release(background)
+			_ = forced.Release(background)
 		})
 		cycle(func(l *pawl.Lease) {
 			up := net.down()
