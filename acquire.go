@@ -108,11 +108,11 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 		return nil, ErrClosed
 	case <-ctx.Done():
 	}
-	var why error
+	var lastErr error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		why = w.WaitReason()
+		lastErr = w.WaitReason()
 	}
-	return nil, gaveUp(ctx, w.Claim.Name, why)
+	return nil, gaveUp(ctx, w.Claim.Name, lastErr)
 }
 
 // reportPlace reports to the Observer that w waits behind other claims of this process.

@@ -17,6 +17,7 @@ type GroupLease struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stops  []func() bool // end the watches of the leases' contexts
+
 	turn   chan struct{} // capacity 1: the first caller of Release sends a value
 	ended  chan struct{} // closed when Release has answered; virtual time would stand still in a sync.Once
 	answer error         // written before ended is closed
@@ -132,7 +133,7 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 // giveUp releases the acquired leases when not all could be acquired. They are unused,
 // because no work was done under them. giveUp does not wait for the releases if ctx has
 // ended or the backend fails.
-func (l *GroupLease) giveUp(ctx context.Context, why error) {
+func (l *GroupLease) giveUp(ctx context.Context, cause error) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
 	}
@@ -140,7 +141,7 @@ func (l *GroupLease) giveUp(ctx context.Context, why error) {
 	l.leases = nil
 	switch { // the Observer gets the error of a failing backend
 	case len(leases) == 0:
-	case ctxErr(ctx) != nil, errors.Is(why, ErrUnavailable):
+	case ctxErr(ctx) != nil, errors.Is(cause, ErrUnavailable):
 		leases[0].h.c.runInBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
 	default:
 		_ = closeAll(ctx, ctx, leases, true)

@@ -37,12 +37,12 @@ var errGaveWay = errors.New("gave way")
 // Otherwise it gives that lock back, and waits for the lock that is taken now. After
 // these rounds, or if a lock has a value, it keeps each granted lock while it waits.
 func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
-	next, why := parts[0], error(nil)
+	next, lastErr := parts[0], error(nil)
 	if _, can := driver.As[driver.AllAcquirer](next.c.driver); can && len(parts) > 1 && oneClient(parts) {
-		if next, why = tryAll(ctx, parts, all, waiting); next == nil {
-			return why
+		if next, lastErr = tryAll(ctx, parts, all, waiting); next == nil {
+			return lastErr
 		}
-		all.giveUp(ctx, why)
+		all.giveUp(ctx, lastErr)
 	}
 	if anyComparesValue(parts) {
 		_, err := takeInOrder(ctx, parts, all, 0) // parts are in the order of names
@@ -54,15 +54,15 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 	}
 	for timesGivenWay := 0; ; timesGivenWay++ {
 		for range rounds {
-			lease, err := next.await(ctx, why)
+			lease, err := next.await(ctx, lastErr)
 			if err != nil {
 				return err
 			}
 			all.leases = append(all.leases, lease)
-			if next, why = tryAll(ctx, parts, all, waiting); next == nil {
-				return why
+			if next, lastErr = tryAll(ctx, parts, all, waiting); next == nil {
+				return lastErr
 			}
-			all.giveUp(ctx, why)
+			all.giveUp(ctx, lastErr)
 		}
 		// The pause is random, so that two callers do not give way to each other for
 		// ever.
@@ -75,7 +75,7 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 		if at.isMutexToOthers(ctx) {
 			order = parts
 		}
-		next, why = at, nil
+		next, lastErr = at, nil
 		rounds = min(rounds, 1)
 	}
 }
@@ -105,10 +105,10 @@ func (l *locker) isMutexToOthers(ctx context.Context) bool {
 			slices.ContainsFunc(e.Waiters, func(w driver.Waiter) bool { return w.Limit == driver.Unlimited }))
 }
 
-// await waits for one lock of a group. why is the error that refused the lock before.
-func (l *locker) await(ctx context.Context, why error) (*Lease, error) {
+// await waits for one lock of a group. lastErr is the error that refused the lock before.
+func (l *locker) await(ctx context.Context, lastErr error) (*Lease, error) {
 	if ctxErr(ctx) != nil {
-		return nil, gaveUp(ctx, l.name, why)
+		return nil, gaveUp(ctx, l.name, lastErr)
 	}
 	one := *l
 	one.o.wait = 0 // ctx already has the time limit of the whole group

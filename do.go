@@ -78,8 +78,8 @@ func withLosses(leases []*Lease, err error) error {
 		if !errors.Is(lost, ErrLost) || errors.Is(err, lost) { // f may have returned the cause of its ctx's end
 			continue
 		}
-		if why, ok := errors.AsType[*LostError](lost); ok && err == nil {
-			finished := *why
+		if loss, ok := errors.AsType[*LostError](lost); ok && err == nil {
+			finished := *loss
 			finished.Finished = true
 			lost = &finished
 		}

@@ -25,7 +25,7 @@ type Election struct {
 	leading *Lease     // the lease of this instance's term, or nil
 	resign  context.CancelCauseFunc
 	value   []byte // the value of the next term
-	why     error  // why the last term, campaign or Run ended; see Status
+	endErr  error  // the error that ended the last term, campaign or Run; see Status
 }
 
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
@@ -222,16 +222,16 @@ func (e *Election) beginRun() bool {
 	if e.running {
 		return false
 	}
-	e.running, e.why = true, nil
+	e.running, e.endErr = true, nil
 	return true
 }
 
-// setStatus stores whether Run is under way, and why its last term, campaign or Run
-// ended.
-func (e *Election) setStatus(running bool, why error) {
+// setStatus stores whether Run is under way, and the error that ended its last term,
+// campaign or Run.
+func (e *Election) setStatus(running bool, endErr error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.running, e.why = running, why
+	e.running, e.endErr = running, endErr
 }
 
 var (
@@ -253,7 +253,7 @@ func (e *Election) Status() error {
 		return errNotMade
 	}
 	e.mu.Lock()
-	leading, running, why := e.leading, e.running, e.why
+	leading, running, endErr := e.leading, e.running, e.endErr
 	e.mu.Unlock()
 	if leading != nil {
 		return leading.Err() // even if the process was paused, and its context has not ended yet
@@ -263,8 +263,8 @@ func (e *Election) Status() error {
 	switch {
 	case running && refused != nil && !(isHeld && held.Holders == 0):
 		return refused
-	case why != nil:
-		return why
+	case endErr != nil:
+		return endErr
 	case running:
 		return errNoAnswerYet
 	}

@@ -227,13 +227,13 @@ func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "p
 
 // endedError is the error of a ctx that ended, with the error of the last attempt.
 type endedError struct {
-	ctx error
-	why error
+	ctxErr  error
+	lastErr error
 }
 
-func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
+func (e *endedError) Unwrap() []error { return []error{e.ctxErr, e.lastErr} }
 
-func (e *endedError) Error() string { return e.ctx.Error() + ": " + withoutPrefix(e.why) }
+func (e *endedError) Error() string { return e.ctxErr.Error() + ": " + withoutPrefix(e.lastErr) }
 
 // waitError is the error of a wait that the deadline of ctx ended. It matches the ctx's
 // error, and also the error of the last attempt: ErrHeld or ErrUnavailable.
@@ -247,14 +247,14 @@ func (e *waitError) Error() string {
 }
 
 // gaveUp returns the error of a wait that ctx ended. If the caller cancelled ctx, it is
-// ctx's error alone. If a deadline passed, it also wraps why, the error of the last
+// ctx's error alone. If a deadline passed, it also wraps lastErr, the error of the last
 // attempt.
-func gaveUp(ctx context.Context, name string, why error) error {
+func gaveUp(ctx context.Context, name string, lastErr error) error {
 	err := ctxErr(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
+	if !errors.Is(err, context.DeadlineExceeded) || lastErr == nil {
 		return err
 	}
-	return &waitError{name, endedError{err, why}}
+	return &waitError{name, endedError{err, lastErr}}
 }
 
 // timerLagMax is the longest time for which ctxErr waits for the timer of a ctx. The

@@ -19,14 +19,14 @@ func WithHealth(check func(ctx context.Context) error) LockOption {
 
 // watchHealth calls check until the lease is over.
 func (l *Lease) watchHealth(check func(ctx context.Context) error) {
-	every := l.claim.TTL / 3
+	interval := l.claim.TTL / 3
 	for {
 		select {
 		case <-l.Done():
 			return
-		case <-time.After(every):
+		case <-time.After(interval):
 		}
-		if err := l.checkHealth(check, every); err != nil {
+		if err := l.checkHealth(check, interval); err != nil {
 			l.h.lose(LostError{Reason: ReasonUnhealthy, Err: err})
 			return
 		}

@@ -203,34 +203,34 @@ func (h *hold) expire() {
 // lose ends the hold, and the lease that it has now, without a release. Only the first
 // call does anything, so the client reports each loss once. A lease that was released
 // before is not lost.
-func (h *hold) lose(why LostError) {
+func (h *hold) lose(loss LostError) {
 	h.mu.Lock()
 	if h.lost != nil {
 		h.mu.Unlock()
 		return
 	}
 	now := h.c.now()
-	why.Name, why.Fence, why.Err = h.claim.Name, h.nextFence-1, withoutCtxMatch(why.Err)
-	if why.StopBy.IsZero() {
+	loss.Name, loss.Fence, loss.Err = h.claim.Name, h.nextFence-1, withoutCtxMatch(loss.Err)
+	if loss.StopBy.IsZero() {
 		// No request has ended the lease in the backend. The backend keeps it for the
 		// rest of the TTL, and then keeps the name closed for the lock-delay.
-		why.StopBy = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
+		loss.StopBy = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
-	h.lost = &why
+	h.lost = &loss
 	l := h.lease
 	var cancel context.CancelCauseFunc
 	if l != nil {
-		l.endReason, cancel = &why, l.cancel
+		l.endReason, cancel = &loss, l.cancel
 		h.lease = nil
 	}
 	h.mu.Unlock()
 
 	if cancel != nil {
-		cancel(&why)
+		cancel(&loss)
 	}
 	h.leave(now.Mono)
 	if l != nil {
-		l.reportEnd(l.lossReport(&why))
+		l.reportEnd(l.lossReport(&loss))
 	}
 }
 
@@ -298,19 +298,19 @@ func (l *Lease) checkTerm(now clock.Reading) error {
 
 // finish ends the lease for the given reason, and returns nil. If the lease was over
 // before, finish returns the earlier reason.
-func (l *Lease) finish(why error) error {
+func (l *Lease) finish(reason error) error {
 	l.h.mu.Lock()
 	if l.endReason != nil {
 		defer l.h.mu.Unlock()
 		return l.endReason
 	}
-	l.endReason = why
+	l.endReason = reason
 	l.h.lease = nil
-	l.h.givenBack = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
+	l.h.givenBack = reason == ErrReleased || reason == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.h.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs functions that the user attached to the context
-		cancel(why)
+		cancel(reason)
 	}
 	return nil
 }
@@ -333,11 +333,11 @@ func (l *Lease) reportEnd(report func()) {
 // Observer has no Lost. The report runs on a goroutine of its own, because the client's
 // goroutines serve other leases as well, and a caller of Err may hold a mutex that the
 // Observer waits for.
-func (l *Lease) lossReport(why *LostError) func() {
+func (l *Lease) lossReport(loss *LostError) func() {
 	o := l.h.c.observer
 	if o == nil || o.Lost == nil {
 		return nil
 	}
-	e := LostEvent{l.claim.lateEvent(), l, time.Since(l.h.c.epoch) - l.beginOffset, why}
+	e := LostEvent{l.claim.lateEvent(), l, time.Since(l.h.c.epoch) - l.beginOffset, loss}
 	return func() { l.h.c.runInBackground(func() { o.Lost(e) }) }
 }

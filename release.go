@@ -112,7 +112,7 @@ func (l *Lease) release(bound context.Context, entered bool) error {
 		}
 		// The backend may still keep the lost lease, for the margin or longer. So release
 		// it, unless Close does: Close releases the leases that it has ended itself.
-		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
+		if loss, ok := errors.AsType[*LostError](lost); entered || ok && loss.Reason != ReasonClosed {
 			c.returner.Add(h.newReturn(now.Mono))
 		}
 		return lost

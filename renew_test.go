@@ -43,12 +43,12 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 // Leases that are due at the same time are renewed in one request. Some of them hang.
 func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
-		for _, hang := range []int{1, 5} {
-			runInWorld(t, fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T, w *world) {
+		for _, hanging := range []int{1, 5} {
+			runInWorld(t, fmt.Sprintf("%d of %v", hanging, ttl), func(t *testing.T, w *world) {
 				c, net := w.clientWithHangingRenewals(&pawl.Options{TTL: ttl})
 				var healthy []*pawl.Lease
 				for i := range 256 {
-					if i < hang {
+					if i < hanging {
 						must(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))(t)
 						continue
 					}
@@ -77,16 +77,16 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 			for i := range leases {
 				leases[i] = must(c.Mutex(fmt.Sprint(i)).Lock(background))(t)
 			}
-			before, most := runtime.NumGoroutine(), 0
+			before, maxGoroutines := runtime.NumGoroutine(), 0
 			down(net)
 			for range 240 {
 				time.Sleep(100 * time.Millisecond)
-				most = max(most, runtime.NumGoroutine()-before)
+				maxGoroutines = max(maxGoroutines, runtime.NumGoroutine()-before)
 			}
 			n := net.count("renew")
-			t.Logf("%d renewals were sent in 24 s, and at most %d more goroutines ran", n, most)
+			t.Logf("%d renewals were sent in 24 s, and at most %d more goroutines ran", n, maxGoroutines)
 			wantWithin(t, "renewals in 24 s", n, 0, 2000)
-			wantWithin(t, "more goroutines", most, 0, 240)
+			wantWithin(t, "more goroutines", maxGoroutines, 0, 240)
 			net.setHooks(nil, nil)
 			net.setStuck(nil)
 			time.Sleep(time.Minute)

@@ -21,7 +21,7 @@ func (s *settings) requestContext(ctx context.Context, storage *lazyctx.Storage,
 }
 
 // renewTimeout bounds the renewal of a batch. If one lease makes the batch hang, the
-// client splits it into smaller batches, and at last into single leases. The bound of a
+// client splits it into smaller batches, and finally into single leases. The bound of a
 // split batch leaves time for that, so that the other leases do not expire. A lease that
 // is renewed alone delays no other, so it gets more time: an engine that compares and
 // swaps takes several round trips while others change a name.

@@ -49,7 +49,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 			w.isWatcher = true
 			defer d.Watch(stored, w.onChange)()
 		}
-		for unknown := true; ; {
+		for stateUnknown := true; ; {
 			e, changed, err := w.readEntry(ctx)
 			if ctxErr(ctx) != nil {
 				return
@@ -58,13 +58,13 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 				if !yield(Entry{}, err) || isPermanent(err) || c.isClosing() {
 					return
 				}
-				unknown, w.yieldedErr = true, true
+				stateUnknown, w.yieldedErr = true, true
 				continue
 			}
-			if (unknown || changed) && !yield(e, nil) {
+			if (stateUnknown || changed) && !yield(e, nil) {
 				return
 			}
-			unknown = false
+			stateUnknown = false
 			if !w.wait(ctx) {
 				yield(Entry{}, ErrClosed)
 				return
@@ -182,7 +182,7 @@ func sameEntries(a, b *Entry) bool {
 // the wait; ErrUnavailable when the backend failed for longer than Options.RetryFor; and
 // ErrInvalid or ErrClosed.
 func (c *Client) WaitUntilFree(ctx context.Context, name string) error {
-	var held error
+	var lastErr error
 	for e, err := range c.Watch(ctx, name) {
 		if err != nil {
 			return err
@@ -190,11 +190,11 @@ func (c *Client) WaitUntilFree(ctx context.Context, name string) error {
 		if len(e.Holders) == 0 && len(e.Waiters) == 0 && e.ClosedFor == 0 {
 			return nil
 		}
-		why := &HeldError{Name: c.StoredName(name), Holders: len(e.Holders), ClosedFor: e.ClosedFor}
-		if why.Holders > 0 {
-			why.Holder = e.Holders[0]
+		held := &HeldError{Name: c.StoredName(name), Holders: len(e.Holders), ClosedFor: e.ClosedFor}
+		if held.Holders > 0 {
+			held.Holder = e.Holders[0]
 		}
-		held = why
+		lastErr = held
 	}
-	return gaveUp(ctx, c.StoredName(name), held)
+	return gaveUp(ctx, c.StoredName(name), lastErr)
 }
