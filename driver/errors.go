@@ -31,10 +31,10 @@ type HeldError struct {
 	// or a quorum made the grant, and this attempt did not extend it on each node.
 	Fence uint64
 
-	// RetryAfter is the time before which a claim is refused unless another client sends
-	// a request. A closed name opens then. Otherwise Holder's lease and lock-delay end
-	// then, or the first waiter's place expires, if that is sooner and the claim would
-	// fit with the holders. 0 means that the driver does not know.
+	// RetryAfter is the time for which a claim is refused, unless another client sends a
+	// request: until a closed name opens. If the name is not closed, it lasts until
+	// Holder's lease and lock-delay end, or until the first waiter's place expires, if
+	// that is sooner and the claim would fit beside the holders. 0 means not known.
 	RetryAfter time.Duration
 }
 

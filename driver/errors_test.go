@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestMessages(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	anna := driver.Owner{Client: "~0123456789abcdef", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
 	holder := driver.Holder{Fence: 17, Owner: anna, ExpiresIn: 12345678 * time.Microsecond}
 	released := holder
@@ -67,7 +67,7 @@ func TestMessagesRoundTheTimeLeft(t *testing.T) {
 	} {
 		err := &driver.HeldError{Name: "x", Holders: 1, Holder: driver.Holder{ExpiresIn: left}}
 		if s := fmt.Sprintf(`pawl: "x" is held by somebody (fence 0, %s left)`, want); err.Error() != s {
-			t.Errorf("%v left: message is %v", left, err)
+			t.Errorf("with %v left the message is %v, want %s", left, err, s)
 		}
 	}
 }

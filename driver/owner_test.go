@@ -45,8 +45,8 @@ func TestTheTextOfAnOwner(t *testing.T) {
 
 // An owner that one client can store and another cannot read would make a name unusable
 // for all clients.
-func TestOwnerValidate(t *testing.T) {
-	large := math.MaxInt32 // plus one is negative if an int has 32 bits, and refused, too
+func TestValidateRefusesOwnersThatCannotBeStored(t *testing.T) {
+	maxPID := math.MaxInt32 // maxPID + 1 is negative if an int has 32 bits, and refused, too
 	long := func(n int) string { return strings.Repeat("x", n) }
 	withLabel := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
 	for name, c := range map[string]struct {
@@ -69,8 +69,8 @@ func TestOwnerValidate(t *testing.T) {
 		"longer client":           {driver.Owner{Client: long(257)}, "client"},
 		"host that is not UTF-8":  {driver.Owner{Host: "\xff"}, "host"},
 		"negative pid":            {driver.Owner{PID: -1}, "pid"},
-		"largest pid":             {driver.Owner{PID: large}, ""},
-		"larger pid":              {driver.Owner{PID: large + 1}, "pid"},
+		"largest pid":             {driver.Owner{PID: maxPID}, ""},
+		"larger pid":              {driver.Owner{PID: maxPID + 1}, "pid"},
 	} {
 		t.Run(name, func(t *testing.T) { wantInvalid(t, c.owner.Validate(), c.field) })
 	}

@@ -33,10 +33,10 @@ var secret = driver.Token([]byte("SECRETSECRETSECR"))
 
 // hasSecret reports whether s has a part of the secret: as text, hex, numbers, or base64.
 func hasSecret(s string) bool {
-	list := strings.Trim(fmt.Sprint(secret[:3]), "[]") // 83 69 67
+	decimals := strings.Trim(fmt.Sprint(secret[:3]), "[]") // 83 69 67
 	for _, form := range []string{
 		"SECR", hex.EncodeToString(secret[:3]), strings.ToUpper(hex.EncodeToString(secret[:3])),
-		list, strings.ReplaceAll(list, " ", ","), strings.ReplaceAll(list, " ", ", "), "0x53, 0x45", "0x53 0x45",
+		decimals, strings.ReplaceAll(decimals, " ", ","), strings.ReplaceAll(decimals, " ", ", "), "0x53, 0x45", "0x53 0x45",
 		"123 105", "1010011 1000101", "U+0053 U+0045", base64.StdEncoding.EncodeToString(secret[:3]),
 	} {
 		if strings.Contains(s, form) {
@@ -102,8 +102,8 @@ func TestATokenCannotBeReadBackFromJSON(t *testing.T) {
 	if err != nil || string(b) != `"[token]"` {
 		t.Fatalf("JSON is %s, %v", b, err)
 	}
-	var back driver.Token
-	if json.Unmarshal(b, &back) == nil {
-		t.Errorf("JSON was read back as %q", back[:])
+	var decoded driver.Token
+	if json.Unmarshal(b, &decoded) == nil {
+		t.Errorf("JSON was read back as %q", decoded[:])
 	}
 }

@@ -68,7 +68,7 @@ func TestAnErrorQuotesNoTextBeforeAnAt(t *testing.T) {
 		_, err := readURL(t, raw)
 		wantInvalid(t, err, "test URL")
 		if s := fmt.Sprint(err); strings.Contains(s, "s3cret") || strings.Contains(s, "12") || !strings.Contains(s, "percent-encoded") {
-			t.Errorf("%s: %v", raw, err)
+			t.Errorf("%s is refused with %v, want the advice, and no text before the @", raw, err)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAnIPv6AddressWithoutBracketsIsRefused(t *testing.T) {
 	} {
 		_, err := driver.ParseURL("redis:" + rest)
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "without brackets; allowed: redis://[ADDRESS]:PORT") {
-			t.Errorf("%s: %v", rest, err)
+			t.Errorf("%s: %v; want it refused: %v", rest, err, refused)
 		}
 	}
 }

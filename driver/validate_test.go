@@ -32,7 +32,7 @@ func wantInvalid(t *testing.T, err error, field string) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestValidateName(t *testing.T) {
 	for name, allowed := range map[string]bool{
 		"":                            false,
 		"a":                           true,
@@ -51,11 +51,11 @@ func TestNames(t *testing.T) {
 		"surrogate \xed\xa0\x80":      false,
 		"overlong \xc0\x80":           false,
 	} {
-		want := "name"
+		field := "name"
 		if allowed {
-			want = ""
+			field = ""
 		}
-		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) { wantInvalid(t, driver.ValidateName(name), want) })
+		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) { wantInvalid(t, driver.ValidateName(name), field) })
 	}
 }
 
@@ -68,7 +68,7 @@ func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestClaims(t *testing.T) {
+func TestClaimValidate(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(c *driver.Claim)
 		field  string
@@ -126,28 +126,28 @@ func labels(n int) map[string]string {
 	return m
 }
 
-func TestTTLs(t *testing.T) {
+func TestValidateTTL(t *testing.T) {
 	for d, allowed := range map[time.Duration]bool{
 		-time.Second: false, 0: false, 1: false, 9990 * time.Microsecond: false, 10*time.Millisecond - 1: false,
 		10 * time.Millisecond: true, time.Second: true, 30 * 24 * time.Hour: true,
 		30*24*time.Hour + 1: false, 1<<63 - 1: false, -1 << 63: false,
 	} {
-		want := "TTL"
+		field := "TTL"
 		if allowed {
-			want = ""
+			field = ""
 		}
-		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateTTL("TTL", d), want) })
+		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateTTL("TTL", d), field) })
 	}
 }
 
-func TestDelays(t *testing.T) {
+func TestValidateDelay(t *testing.T) {
 	for d, allowed := range map[time.Duration]bool{
 		-1: false, -1 << 63: false, 0: true, 1: true, 30 * 24 * time.Hour: true, 30*24*time.Hour + 1: false, 1<<63 - 1: false,
 	} {
-		want := "minimum hold"
+		field := "minimum hold"
 		if allowed {
-			want = ""
+			field = ""
 		}
-		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateDelay("minimum hold", d), want) })
+		t.Run(d.String(), func(t *testing.T) { wantInvalid(t, driver.ValidateDelay("minimum hold", d), field) })
 	}
 }

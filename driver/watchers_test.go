@@ -14,7 +14,7 @@ func TestNotifyCallsTheWatchesOfAName(t *testing.T) {
 		t.Error("Any is true without a watch")
 	}
 	calls := map[string]int{}
-	count := func(who string) func() { return func() { calls[who]++ } }
+	count := func(watch string) func() { return func() { calls[watch]++ } }
 	stop1 := w.Watch("x", count("first"))
 	stop2 := w.Watch("x", count("second"))
 	stop3 := w.Watch("y", count("other"))
@@ -32,7 +32,7 @@ func TestNotifyCallsTheWatchesOfAName(t *testing.T) {
 	stop2()
 	stop3()
 	if w.NotifyAll(); w.Any() || calls["second"] != 3 || calls["other"] != 1 {
-		t.Errorf("calls after the end: %v", calls)
+		t.Errorf("after the last stop Any is %v, and the calls are %v; want no more calls", w.Any(), calls)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestANameIsFollowedOnceWhileItHasWatches(t *testing.T) {
 	changed()
 	w.Watch("x", count)()
 	if got, want := strings.Join(events, ", "), "begin x, end x, begin x, end x"; got != want {
-		t.Errorf("%s; want %s", got, want)
+		t.Errorf("the name was followed: %s; want %s", got, want)
 	}
 	if calls != 2 {
 		t.Errorf("%d calls, want one of each of the first two watches", calls)
