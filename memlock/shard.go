@@ -19,7 +19,7 @@ type shard struct {
 	floor     uint64   // the highest fence of the forgotten entries
 	sweepList []*entry // the entries that sweepLocked checks, the oldest first
 	next      int      // the index in sweepList of the next entry to check
-	steps     int
+	steps     int      // the number of steps so far
 	_         [64]byte // keeps two shards out of one cache line
 }
 

@@ -87,7 +87,7 @@ func TestAValueIsKeptForADayAfterItWasWritten(t *testing.T) {
 		clock.Advance(x.after)
 		_ = d.Release(t.Context(), l) // a step, which deletes a forgettable entry
 		if e, err := d.Inspect(t.Context(), c.Name); err != nil || string(e.Value) != x.want {
-			t.Errorf("it keeps %q, %v; want %q", e.Value, err, x.want)
+			t.Errorf("the name keeps %q, %v; want %q", e.Value, err, x.want)
 		}
 	}
 }
