@@ -11,7 +11,7 @@ import (
 // that all other goroutines are blocked.
 func (b *Backend) AssertHeld(name string) {
 	b.t.Helper()
-	if e := b.entry(name); held(&e) == 0 {
+	if e := b.entry(name); countHeld(&e) == 0 {
 		b.t.Errorf("pawltest: %s; want it held", describe(&e))
 	}
 }
@@ -20,7 +20,7 @@ func (b *Backend) AssertHeld(name string) {
 // acquired together are one lease.
 func (b *Backend) AssertHolders(name string, n int) {
 	b.t.Helper()
-	if e := b.entry(name); held(&e) != n {
+	if e := b.entry(name); countHeld(&e) != n {
 		b.t.Errorf("pawltest: %s; want %d holders", describe(&e), n)
 	}
 }
@@ -43,8 +43,8 @@ func (b *Backend) AssertWaiting(name string, n int) {
 	}
 }
 
-// held counts the leases, without those that only a minimum hold keeps.
-func held(e *pawl.Entry) (n int) {
+// countHeld counts the leases, without those that only a minimum hold keeps.
+func countHeld(e *pawl.Entry) (n int) {
 	for _, h := range e.Holders {
 		if !h.Released {
 			n++

@@ -99,7 +99,7 @@ func (b *Backend) Client(o *pawl.Options) *pawl.Client {
 		b.t.Fatalf("pawltest: %v", err)
 	}
 	b.mu.Lock()
-	p.set(b.defaultFault) // New has sent no request yet
+	p.setFault(b.defaultFault) // New has sent no request yet
 	b.clients[c] = p
 	b.mu.Unlock()
 	b.t.Cleanup(func() { b.endClient(c, p) })
@@ -117,7 +117,7 @@ func (b *Backend) endClient(c *pawl.Client, p *process) {
 	defer cancel()
 	for p.blocked() != "" && backoff.Wait(ctx, 10*time.Millisecond) == nil {
 	}
-	blocked, before := p.blocked(), b.describeAll()
+	blocked, entries := p.blocked(), b.describeAll()
 	if blocked != "" {
 		ctx, cancel = context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
@@ -128,9 +128,9 @@ func (b *Backend) endClient(c *pawl.Client, p *process) {
 	}
 	switch {
 	case blocked != "":
-		b.t.Errorf("pawltest: the test left something behind: %s\n%s", blocked, before)
+		b.t.Errorf("pawltest: the test left something behind: %s\n%s", blocked, entries)
 	case err != nil:
-		b.t.Errorf("pawltest: the test left something behind: %v\n%s", err, before)
+		b.t.Errorf("pawltest: the test left something behind: %v\n%s", err, entries)
 	}
 }
 

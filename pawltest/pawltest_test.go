@@ -27,8 +27,9 @@ func inBubble(t *testing.T, f func(t *testing.T, b *pawltest.Backend)) {
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// holds takes the lock of a name, and records why and when it is lost.
-func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason, time.Duration)) {
+// lockName takes the lock of a name. awaitLoss waits until it is lost, and returns the
+// reason and how long that took.
+func lockName(t *testing.T, c *pawl.Client, name string) (awaitLoss func() (pawl.Reason, time.Duration)) {
 	t.Helper()
 	lease := must(c.Mutex(name).Lock(t.Context()))(t)
 	return func() (pawl.Reason, time.Duration) {
@@ -43,7 +44,7 @@ func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason,
 func TestFaultsLoseLeases(t *testing.T) {
 	const ttl, margin = 30 * time.Second, 3 * time.Second
 	for what, c := range map[string]struct {
-		act    func(b *pawltest.Backend, c *pawl.Client)
+		fault  func(b *pawltest.Backend, c *pawl.Client)
 		reason pawl.Reason
 		within time.Duration
 	}{
@@ -59,13 +60,13 @@ func TestFaultsLoseLeases(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 				client := b.Client(nil)
-				lost := holds(t, client, "x")
+				awaitLoss := lockName(t, client, "x")
 				b.AssertHeld("x")
 				time.Sleep(time.Minute)
-				c.act(b, client)
-				reason, took := lost()
+				c.fault(b, client)
+				reason, took := awaitLoss()
 				if reason != c.reason || took > c.within {
-					t.Errorf("lost: %v after %v; want %v within %v", reason, took, c.reason, c.within)
+					t.Errorf("the lease was lost: %v after %v; want %v within %v", reason, took, c.reason, c.within)
 				}
 				b.Restore()
 				lease := must(b.Client(nil).Mutex("x").Lock(t.Context()))(t)
@@ -77,22 +78,22 @@ func TestFaultsLoseLeases(t *testing.T) {
 	}
 }
 
-func TestAFaultOfOneClient(t *testing.T) {
+func TestAFaultOfOneClientDoesNotAffectAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
-		lost := holds(t, one, "x")
+		awaitLoss := lockName(t, one, "x")
 		b.Fail(nil, one)
 		began := time.Now()
 		lease := must(two.Mutex("x").Lock(t.Context()))(t)
-		if reason, _ := lost(); reason != pawl.ReasonUnreachable {
-			t.Errorf("lost: %v", reason)
+		if reason, _ := awaitLoss(); reason != pawl.ReasonUnreachable {
+			t.Errorf("the lease was lost: %v; want ReasonUnreachable", reason)
 		}
 		if took := time.Since(began); took < 20*time.Second || took > 31*time.Second {
-			t.Errorf("the other client got it after %v", took)
+			t.Errorf("the other client got the lock after %v, want 20 to 31 s", took)
 		}
 		_, err := one.Mutex("y").TryLock(t.Context())
 		if !errors.Is(err, pawl.ErrUnavailable) {
-			t.Errorf("%v", err)
+			t.Errorf("TryLock returns %v, want ErrUnavailable", err)
 		}
 		_ = lease.Release(t.Context())
 	})
@@ -144,7 +145,7 @@ func TestThePushesOfTheMemoryArrive(t *testing.T) {
 		basictest.NoError(t, all.Release(t.Context()))
 		waiting.Wait()
 		if took := time.Since(began); took > 50*time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("the change and the grant arrived after %v, want 50 ms at most", took)
 		}
 	})
 }
@@ -156,7 +157,7 @@ func holdInAnotherProcess(b *pawltest.Backend) {
 }
 
 func TestUnfinishedCallsFailTheTest(t *testing.T) {
-	for what, leaves := range map[string]func(c *pawl.Client, b *pawltest.Backend) (cleanUp func()){
+	for what, leave := range map[string]func(c *pawl.Client, b *pawltest.Backend) (cleanUp func()){
 		"a lease": func(c *pawl.Client, _ *pawltest.Backend) func() {
 			_, _ = c.Mutex("x").Lock(context.Background())
 			return func() {}
@@ -200,10 +201,10 @@ func TestUnfinishedCallsFailTheTest(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				r := &recordtest.Recorder{TB: t}
 				b := pawltest.New(r)
-				cleanUp := leaves(b.Client(nil), b)
+				cleanUp := leave(b.Client(nil), b)
 				synctest.Wait()
 				if failures := r.End(); len(failures) != 1 || !strings.Contains(failures[0], "left something behind") {
-					t.Errorf("%q", failures)
+					t.Errorf("the failures are %q, want one that names what was left", failures)
 				}
 				cleanUp()
 			})
@@ -255,7 +256,7 @@ func TestAClientMayBeClosedWhileTheBackendFails(t *testing.T) {
 		"Fail": func(b *pawltest.Backend) { b.Fail(nil) },
 		"Hang": func(b *pawltest.Backend) { b.Hang() },
 	} {
-		for how, ends := range map[string]func(c *pawl.Client) error{
+		for how, end := range map[string]func(c *pawl.Client) error{
 			"Close": (*pawl.Client).Close,
 			"Shutdown": func(c *pawl.Client) error {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -270,8 +271,8 @@ func TestAClientMayBeClosedWhileTheBackendFails(t *testing.T) {
 					c := b.Client(nil)
 					must(c.Mutex("x").Lock(t.Context()))(t)
 					fault(b)
-					if err := ends(c); err == nil {
-						t.Error("it returned no error, but cannot have released the lease")
+					if err := end(c); err == nil {
+						t.Error("the call returned no error, but cannot have released the lease")
 					}
 					if failures := r.End(); len(failures) > 0 {
 						t.Errorf("the test failed: %q", failures)
@@ -304,9 +305,9 @@ func TestAssertionsFail(t *testing.T) {
 // Outside of a bubble time is real.
 func TestItWorksInRealTime(t *testing.T) {
 	b := pawltest.New(t)
-	lost := holds(t, b.Client(nil), "x")
+	awaitLoss := lockName(t, b.Client(nil), "x")
 	b.Break("x")
-	if reason, _ := lost(); reason != pawl.ReasonBroken {
-		t.Errorf("lost: %v", reason)
+	if reason, _ := awaitLoss(); reason != pawl.ReasonBroken {
+		t.Errorf("the lease was lost: %v; want ReasonBroken", reason)
 	}
 }

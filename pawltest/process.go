@@ -40,7 +40,7 @@ type fault struct {
 
 func (f *fault) stopsPushes() bool { return f.err != nil || f.hang != nil }
 
-func (p *process) set(f fault) {
+func (p *process) setFault(f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current.hang != nil && p.current.hang != f.hang {
@@ -132,8 +132,8 @@ func (p *process) isClosed() bool {
 func (p *process) tokensOf(name string) (tokens []driver.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for token, of := range p.leases {
-		if of == name {
+	for token, leaseName := range p.leases {
+		if leaseName == name {
 			tokens = append(tokens, token)
 		}
 	}
@@ -237,10 +237,10 @@ func (p *process) Watch(name string, f func()) (stop func()) {
 	}
 }
 
-func (p *process) addWatches(name string, more int) {
+func (p *process) addWatches(name string, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watches[name] += more
+	p.watches[name] += n
 }
 
 func (p *process) Close() error {

@@ -19,33 +19,33 @@ func (b *Backend) Fail(err error, clients ...*pawl.Client) {
 	if err == nil {
 		err = errDown
 	}
-	b.fault(fault{err: err}, clients)
+	b.setFault(fault{err: err}, clients)
 }
 
 // Hang makes each request of these clients wait until Restore, or until its caller gives
 // up. The backend pushes nothing to them meanwhile. Without clients, Hang affects all
 // clients, even later ones. It replaces their earlier fault.
 func (b *Backend) Hang(clients ...*pawl.Client) {
-	b.fault(fault{hang: make(chan struct{})}, clients)
+	b.setFault(fault{hang: make(chan struct{})}, clients)
 }
 
 // Delay makes each answer to these clients arrive d late, until Restore. The backend acts
 // on the request at once. Without clients, Delay affects all clients, even later ones. It
 // replaces their earlier fault.
 func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
-	b.fault(fault{delay: d}, clients)
+	b.setFault(fault{delay: d}, clients)
 }
 
-// Restore ends what Fail, Hang and Delay began, for all clients.
-func (b *Backend) Restore() { b.fault(fault{}, nil) }
+// Restore ends the faults that Fail, Hang and Delay began, for all clients.
+func (b *Backend) Restore() { b.setFault(fault{}, nil) }
 
-func (b *Backend) fault(f fault, clients []*pawl.Client) {
+func (b *Backend) setFault(f fault, clients []*pawl.Client) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(clients) == 0 {
 		b.defaultFault = f
 		for _, p := range b.clients {
-			p.set(f)
+			p.setFault(f)
 		}
 		return
 	}
@@ -55,7 +55,7 @@ func (b *Backend) fault(f fault, clients []*pawl.Client) {
 			b.t.Errorf("pawltest: %v is no client that Backend.Client made", c)
 			continue
 		}
-		p.set(f)
+		p.setFault(f)
 	}
 }
 
