@@ -58,7 +58,6 @@ func formatAll[F fmt.Formatter](f fmt.State, verb rune, all []F) {
 	}
 }
 
-// neverGranted reports whether these leases were never granted.
 func (l *GroupLease) neverGranted() bool { return l == nil || l.ctx == nil }
 
 // Done returns a channel that is closed when the first of the leases is over.

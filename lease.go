@@ -159,7 +159,6 @@ func (l *Lease) LogValue() slog.Value {
 
 func (l *Lease) all() []*Lease { return []*Lease{l} }
 
-// neverGranted reports whether this lease was never granted.
 func (l *Lease) neverGranted() bool { return l == nil || l.h == nil }
 
 func endedContext() context.Context {
