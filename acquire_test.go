@@ -47,7 +47,7 @@ func TestAGrantThatArrivesAfterItsTTLIsRefused(t *testing.T) {
 // Until the backend has answered that the name is held, readers of one client do not wait
 // for each other.
 func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.latency = 300 * time.Millisecond
 		first := make(chan *pawl.Lease)
 		go func() { first <- must(c.RWMutex("x").RLock(background))(t) }()
@@ -59,7 +59,7 @@ func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 }
 
 func TestATryWhoseReplyIsLostIsReleased(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.setHooks(nil, failRequests("acquire"))
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)

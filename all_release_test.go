@@ -87,7 +87,7 @@ func TestAGroupOfAnySizeGivesUpInTheSameTimeThoughTheBackendHangs(t *testing.T) 
 
 // The client sends all releases at once. After Done is closed, Err says why.
 func TestAGroupReleasesItsLeasesInParallel(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		leases := must(group(c, 65).Lock(background))(t)
 		net.setLatency(time.Second)
 		done := make(chan error)
@@ -120,7 +120,7 @@ func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
 }
 
 func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		locks := group(c, 2, pawl.WithMinHold(time.Minute))
 		leases := must(locks.Lock(background))(t)
 		noError(t, leases.ReleaseUnused(background))
@@ -132,7 +132,7 @@ func TestReleaseUnusedOfAGroupIgnoresTheMinimumHold(t *testing.T) {
 }
 
 func TestALeaseOfAGroupIsFoundByItsName(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, _ *network) {
 		leases := must(pawl.All(c.Namespace("a").Mutex("x"), c.Mutex("y")).Lock(background))(t)
 		for name, stored := range map[string]string{"x": "@a:x", "@a:x": "@a:x", "y": "y"} {
 			if l := leases.Lease(name); l.StoredName() != stored || l.Fence() != leases.Fence(name) {

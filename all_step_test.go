@@ -13,7 +13,7 @@ import (
 )
 
 func TestAllTakesFreeLocksInOneStep(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").RLocker(), a.Semaphore("z", 3).Permits(2))
 		for range 3 {
 			leases := must(locks.Lock(background))(t)
@@ -146,7 +146,7 @@ func TestAPanicInAStepLeavesNothing(t *testing.T) {
 }
 
 func TestAStepThatAValueRefusesIsNotRepeated(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		value := []byte("5")
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y", pawl.WithValue(value), pawl.WithValueBelow(value)))
 		noError(t, locks.Do(background, func(context.Context) error { return nil }))
@@ -163,7 +163,7 @@ func TestAStepThatAValueRefusesIsNotRepeated(t *testing.T) {
 
 // All takes a single lock without a step, and a step has at most driver.MaxAll locks.
 func TestAStepHasTwoToMaxAllLocks(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 1, 2*driver.MaxAll + 2: 3} {
 			var parts []pawl.Lockable
 			for i := range n {

@@ -90,7 +90,7 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 
 // All refuses a name that it gets twice, with different kinds or options.
 func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, _ *network) {
 		lease := must(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))(t)
 		noError(t, lease.Release(background))
 		for name, other := range map[string]pawl.Lockable{
@@ -114,7 +114,7 @@ func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
 // Callers that release at the same time wait for the first and return the same error, in
 // virtual time, too.
 func TestConcurrentReleasesOfAGroupReturnTheSame(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		leases := must(pawl.All(c.Mutex("x"), c.Mutex("y")).Lock(background))(t)
 		net.setLatency(time.Second)
 		var wg sync.WaitGroup

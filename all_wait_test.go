@@ -146,7 +146,7 @@ func TestGroupsOfTheSameNamesAreServedInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var all sync.WaitGroup
 		var order []int
-		var nets []*faulty
+		var nets []*network
 		for i := range 20 {
 			c, net := w.client(nil)
 			net.setLatency(2 * time.Millisecond)

@@ -39,7 +39,7 @@ func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 
 // The loss also has the person and the reason, beside the labels of the client.
 func TestABreakNamesThePersonAndTheReason(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, _ := w.client(&pawl.Options{Labels: map[string]string{"app": "ops"}})
 		lease := must(a.Mutex("x").Lock(background))(t)
 		isError(t, b.Break(background, "x", lease.Fence(), &pawl.BreakOptions{Delay: -1, Reason: strings.Repeat("x", 300)}), pawl.ErrInvalid)
@@ -86,7 +86,7 @@ func TestABreakNamesThePersonThoughItsClientHasManyLabels(t *testing.T) {
 // A holder that cannot be reached gives up within the TTL of its lease. Each of several
 // holders has its own TTL.
 func TestBreakClosesTheNameForTheTTLOfThisLease(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		b, _ := w.client(&pawl.Options{TTL: time.Second})
 		short := must(a.RWMutex("x", pawl.WithTTL(10*time.Second)).RLock(background))(t)
 		long := must(a.RWMutex("x", pawl.WithTTL(40*time.Second)).RLock(background))(t)

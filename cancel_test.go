@@ -13,7 +13,7 @@ import (
 )
 
 func TestAnEndedCtxSendsNothing(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		isError(t, errOf(c.Mutex("x").Lock(ctx)), context.Canceled)
@@ -70,7 +70,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 }
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
 			time.Sleep(600 * time.Millisecond)
 			return net.Driver.Acquire(background, c)

@@ -34,7 +34,7 @@ func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 			}
 			var held [2]heldLeases
 			var clients []*pawl.Client
-			var nets []*faulty
+			var nets []*network
 			var users sync.WaitGroup
 			for p := range uint64(3) {
 				c, net := w.client(&pawl.Options{QueueTTL: mixedTTLs[1+(seed+p)%3], RetryFor: time.Second, HandoffWindow: time.Duration(seed%3) * 5 * time.Millisecond})

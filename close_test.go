@@ -49,7 +49,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	for range 100 {
-		withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 			net.latency = time.Millisecond
 			var wg sync.WaitGroup
 			for i := range 8 {
@@ -73,7 +73,7 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 }
 
 func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		must(c.Mutex("x").Lock(background))(t)
 		net.down()
 		first := make(chan error)
@@ -107,9 +107,9 @@ func TestCloseReportsUnreleasedLeases(t *testing.T) {
 // Close takes 3 s at most if the server is gone, whether requests hang or are refused,
 // and whether or not the driver can close.
 func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
-	refused := func(net *faulty) { net.down() }
-	hangs := func(net *faulty) { net.setStuck(allRequests) }
-	for what, down := range map[string]func(*faulty){"refused": refused, "hangs": hangs} {
+	refused := func(net *network) { net.down() }
+	hangs := func(net *network) { net.setStuck(allRequests) }
+	for what, down := range map[string]func(*network){"refused": refused, "hangs": hangs} {
 		for _, driverTakes := range []time.Duration{0, time.Minute} {
 			for state, before := range map[string]func(c *pawl.Client, down func()){
 				"leases": func(c *pawl.Client, down func()) {
@@ -188,7 +188,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 
 // The backend is away for a second, as during a fail-over.
 func TestCloseLeavesNothingWhereTheServerIsBackSoon(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}
@@ -232,7 +232,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 // After an outage the client repeats a release after a pause of up to a second. If its
 // ctx has ended, Close does not wait for that, and sends all releases at once.
 func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		var leases []*pawl.Lease
 		for i := range 100 {
 			leases = append(leases, must(c.Mutex("x"+strconv.Itoa(i), pawl.WithTTL(time.Hour)).Lock(background))(t))
@@ -330,7 +330,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 
 // Close does not wait for a release that fails permanently, but reports it.
 func TestCloseReportsAPermanentFailure(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
 		before := must(c.Mutex("before").Lock(background))(t)
 		must(c.Mutex("x").Lock(background))(t)

@@ -25,9 +25,9 @@ func newLateCtx(t *testing.T, deadline time.Duration) *lateCtx {
 	return &lateCtx{ctx, time.Now().Add(deadline)}
 }
 
-// diagnosable is a faulty backend that implements Diagnose.
+// diagnosable is a network to a backend that implements Diagnose.
 type diagnosable struct {
-	*faulty
+	*network
 	findings []driver.Finding
 }
 
@@ -37,19 +37,19 @@ func (e diagnosable) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 
 // punctualClient returns a client of a backend whose requests fail at their deadline,
 // before the ctx ends. After setSilent(true) the backend answers only releases.
-func (w *world) punctualClient() (c *pawl.Client, net *faulty, setSilent func(bool)) {
-	net = w.faulty()
+func (w *world) punctualClient() (c *pawl.Client, net *network, setSilent func(bool)) {
+	net = w.network()
 	net.punctual = true
-	return w.clientOf(diagnosable{faulty: net}, nil), net, func(silent bool) {
+	return w.clientOf(diagnosable{network: net}, nil), net, func(silent bool) {
 		net.setStuck(func(op string, _ int) bool { return silent && op != "release" })
 	}
 }
 
-// lateCall has the arguments of the calls of TestNoErrorOfTheCtxComesBeforeTheCtxHasEnded.
+// lateCall has the arguments of a call of TestNoErrorOfTheCtxComesBeforeTheCtxHasEnded.
 type lateCall struct {
 	ctx       context.Context
 	c         *pawl.Client
-	net       *faulty
+	net       *network
 	setSilent func(bool)
 	held      *pawl.Lease // on "x"
 }

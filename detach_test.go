@@ -55,7 +55,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		clientAt := func(kind, location string, memory *memlock.Memory) *pawl.Client {
-			return w.clientOf(&faulty{Driver: engine.Full(memory.Driver()), properties: func(p *driver.Properties) {
+			return w.clientOf(&network{Driver: engine.Full(memory.Driver()), properties: func(p *driver.Properties) {
 				p.Backend, p.Location = kind, location
 			}}, nil)
 		}
@@ -99,16 +99,16 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 // 10 s.
 func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 	for when, c := range map[string]struct {
-		wait    func(net *faulty)
+		wait    func(net *network)
 		latency time.Duration
 		least   time.Duration
 	}{
-		"is under way": {func(net *faulty) {
+		"is under way": {func(net *network) {
 			for net.count("renew") == 0 {
 				time.Sleep(time.Millisecond)
 			}
 		}, time.Second, 2*time.Second - time.Millisecond},
-		"begins meanwhile": {func(*faulty) {}, 2 * time.Second, 2050 * time.Millisecond},
+		"begins meanwhile": {func(*network) {}, 2 * time.Second, 2050 * time.Millisecond},
 	} {
 		runInWorld(t, when, func(t *testing.T, w *world) {
 			a, net := w.client(nil)
@@ -144,16 +144,16 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 // One client may attach a handle twice. Each lease learns of the loss at once, whether or
 // not the other one still exists.
 func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
-	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle){
-		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
+	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *network, handle pawl.Handle){
+		"the other is well": func(t *testing.T, c *pawl.Client, _ *network, handle pawl.Handle) {
 			must(c.Attach(background, handle))(t)
 		},
-		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle) {
+		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *network, handle pawl.Handle) {
 			up := net.down()
 			isError(t, errOf(c.Attach(background, handle)), pawl.ErrUnavailable)
 			up()
 		},
-		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
+		"the other is detached": func(t *testing.T, c *pawl.Client, _ *network, handle pawl.Handle) {
 			_, err := must(c.Attach(background, handle))(t).Detach(background)
 			noError(t, err)
 		},
@@ -174,7 +174,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 }
 
 func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		lease := must(a.Mutex("x").Lock(background))(t)
 		up := net.down()
 		isError(t, errOf(lease.Detach(background)), pawl.ErrUnavailable)
@@ -188,7 +188,7 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 
 // A handle has one fence, so an attached lease is not passed on inside the process.
 func TestAnAttachedLeaseHasOneFence(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		lease := must(a.Attach(background, handle))(t)
 		next := startLock(t, a.Mutex("x"))
@@ -200,7 +200,7 @@ func TestAnAttachedLeaseHasOneFence(t *testing.T) {
 
 // If Close begins during Attach, the lease stays held, and the handle stays valid.
 func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 		net.setLatency(time.Second)
 		attached := make(chan error)
@@ -250,7 +250,7 @@ func TestDetachWaitsForUnansweredRequests(t *testing.T) {
 }
 
 func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		handle := must(must(c.Mutex("x").Lock(background))(t).Detach(background))(t)
 		renewals := net.count("renew")
 		for i := range handle {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		m := c.Mutex("x")
 		boom := errors.New("boom")
 		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
@@ -26,7 +26,7 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 }
 
 func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		for what, err := range map[string]error{
 			"Mutex.Do":        c.Mutex("x").Do(background, nil),
 			"Mutex.TryDo":     errOf(c.Mutex("x").TryDo(background, nil)),
@@ -52,7 +52,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 }
 
 func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		ctx, cancel := context.WithCancel(background)
 		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
 			w.wantFenceOf(ctx, "x")
@@ -80,7 +80,7 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 }
 
 func TestTryDoReportsThatItWasSkipped(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net, other := w.twoWithNetwork()
 		must(a.Mutex("x").Lock(background))(t)
 		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
@@ -132,7 +132,7 @@ func TestDoReturnsALossThatItsReleaseDetects(t *testing.T) {
 }
 
 func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, other *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, other *pawl.Client, _ *network) {
 		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
 			noError(t, must(other.Mutex("x").ForceLock(background))(t).Release(background))
 			<-e.Lease.Done()
@@ -146,7 +146,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 
 // The ctx of f ends before the name is free, so goroutines that f started can stop.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		var given context.Context
 		net.setHooks(func(op string) error {
 			if op == "release" && given.Err() == nil {
@@ -162,7 +162,7 @@ func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 }
 
 func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		noError(t, c.Mutex("outer").Do(background, func(ctx context.Context) error {
 			return c.Mutex("inner").Do(ctx, func(ctx context.Context) error {
 				w.wantFenceOf(ctx, "outer")
@@ -201,7 +201,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 }
 
 func TestPermitsAndRLockerLockOnlyTheirPart(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		s, rw := c.Semaphore("s", 3), c.RWMutex("rw")
 		err := s.Permits(2).Do(background, func(ctx context.Context) error {
 			isError(t, errOf(s.Permits(2).TryLock(ctx)), pawl.ErrHeld)

@@ -24,7 +24,7 @@ func errOf(_ any, err error) error { return err }
 
 // clientWithHangingRenewals makes a client whose renewals hang if a lease in the batch
 // has a name that begins with "h".
-func (w *world) clientWithHangingRenewals(o *pawl.Options) (*pawl.Client, *faulty) {
+func (w *world) clientWithHangingRenewals(o *pawl.Options) (*pawl.Client, *network) {
 	w.t.Helper()
 	c, net := w.client(o)
 	net.renewFunc = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
@@ -128,7 +128,7 @@ func delayFirst(op string, late time.Duration) func(string, int) time.Duration {
 
 // server is a driver that releases one lease after the other, each in releaseTime.
 type server struct {
-	*faulty
+	*network
 	releaseTime time.Duration
 	answerDelay time.Duration
 	released    atomic.Int64
@@ -155,13 +155,13 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := sleep(ctx, wait+s.answerDelay); err != nil {
 		return err
 	}
-	return s.faulty.Release(ctx, l)
+	return s.network.Release(ctx, l)
 }
 
 // serve makes a client of a server, and acquires this number of leases.
 func (w *world) serve(leases int, s *server) *pawl.Client {
 	w.t.Helper()
-	s.faulty = w.faulty()
+	s.network = w.network()
 	c := w.clientOf(s, nil)
 	for i := range leases {
 		must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(w.t)

@@ -49,7 +49,7 @@ func TestALeaderThatLosesItsLeaseCampaignsAgain(t *testing.T) {
 }
 
 func TestTheResultOfAnElectedFunctionEndsRun(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		e := a.Election("jobs")
 		noError(t, e.Run(background, func(context.Context) error { return nil }))
 		isError(t, e.Run(background, func(context.Context) error { return errNet }), errNet)
@@ -82,7 +82,7 @@ func TestTheResultOfAnElectedFunctionEndsRun(t *testing.T) {
 }
 
 func TestABackendThatIsDownEndsNoCampaign(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		up := net.down()
 		led := make(chan time.Time)
 		go a.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
@@ -244,7 +244,7 @@ func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
 }
 
 func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *network) {
 		e := a.Election("jobs")
 		runs := 0
 		err := e.Run(background, func(ctx context.Context) error {
@@ -264,7 +264,7 @@ func TestAFunctionThatResignedEndsRunWithAnErrorOfItsOwn(t *testing.T) {
 // has the name, Leader does not show the value of the last leader. A lease that is kept
 // for its minimum hold does not lead.
 func TestALeaderWithoutAValueDoesNotShowAnEarlierOne(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		e := a.Election("jobs", pawl.WithValue([]byte("here")))
 		noError(t, e.Run(background, func(context.Context) error { return nil }))
 		held := must(a.Mutex("jobs").Lock(background))(t)

@@ -245,7 +245,7 @@ func recordClosed(t *testing.T, w *world, record func(string, error)) {
 func TestAnUnansweredRequestNamesTheBackend(t *testing.T) {
 	for location, backend := range map[string]string{"memory host:6379": "memory host:6379", "": "memory"} {
 		inWorld(t, func(t *testing.T, w *world) {
-			net := w.faulty()
+			net := w.network()
 			net.properties = func(p *driver.Properties) { p.Location = location }
 			net.setStuck(func(op string, _ int) bool { return op == "acquire" })
 			_, err := w.clientOf(net, nil).Mutex("x").TryLock(background)

@@ -13,7 +13,7 @@ import (
 // A process serves its own waiters for permits in the order in which they came, although
 // several of them could be granted together.
 func TestPermitsAreGrantedInTheOrderOfTheQueue(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		net.latency = time.Millisecond
 		var mu sync.Mutex
 		var served []int

@@ -13,7 +13,7 @@ import (
 )
 
 func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.latency = 10 * time.Microsecond
 		var mu sync.Mutex
 		var last uint64
@@ -74,7 +74,7 @@ func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
 		"other labels": lockWith(pawl.WithLabel("a", "b")),
 		"health":       lockWith(pawl.WithHealth(func(context.Context) error { return nil })),
 	} {
-		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 			held := lockWithFencesToSpare(t, w, c)
 			holder := w.entry("x").Holders[0].Fence
 			got := make(chan *pawl.Lease)
@@ -118,7 +118,7 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 			return c.RWMutex("x").Lock
 		},
 	} {
-		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+		withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 			held := must(c.Mutex("x", jobLabel(-1)).Lock(background))(t)
 			var wg sync.WaitGroup
 			for i := range waiters {
@@ -184,7 +184,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 // Without push a waiter polls. But when its own process releases the lock, it claims the
 // lock at once.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		net.noPush, net.noSignals = true, true
 		held := must(c.Mutex("x").Lock(background))(t)
 		got := make(chan time.Time)

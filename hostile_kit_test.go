@@ -260,7 +260,7 @@ func newHostileRun(t *testing.T, w *world, seed uint64) *hostileRun {
 	h := &hostileRun{
 		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, events: &eventRecorder{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
-	net := w.faulty()
+	net := w.network()
 	net.around, net.signal = h.request, h.signal
 	h.c = w.clientOf(net, &pawl.Options{ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second})
 	return h

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDiagnoseReturnsTheFindingsOfTheDriver(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, plain *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, plain *pawl.Client, net *network) {
 		isError(t, errOf(plain.Diagnose(background)), errors.ErrUnsupported)
 		c := w.clientOf(diagnosable{net, []driver.Finding{{Severity: "warning", Subject: "disk"}}}, nil)
 		if found, err := c.Diagnose(background); err != nil || len(found) != 1 || found[0].Subject != "disk" {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
 		lease := must(c.Mutex("x").Lock(ctx))(t)
@@ -30,10 +30,10 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 
 // A function that context.AfterFunc runs at the end of a lease may use the client.
 func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
-	for how, end := range map[string]func(l *pawl.Lease, net *faulty, other *pawl.Client) error{
-		"released": func(l *pawl.Lease, _ *faulty, _ *pawl.Client) error { return l.Release(background) },
-		"lost":     func(l *pawl.Lease, net *faulty, _ *pawl.Client) error { up := net.down(); <-l.Done(); up(); return nil },
-		"broken": func(l *pawl.Lease, _ *faulty, other *pawl.Client) error {
+	for how, end := range map[string]func(l *pawl.Lease, net *network, other *pawl.Client) error{
+		"released": func(l *pawl.Lease, _ *network, _ *pawl.Client) error { return l.Release(background) },
+		"lost":     func(l *pawl.Lease, net *network, _ *pawl.Client) error { defer net.down()(); <-l.Done(); return nil },
+		"broken": func(l *pawl.Lease, _ *network, other *pawl.Client) error {
 			return other.Break(background, "x", l.Fence(), noDelay)
 		},
 	} {

@@ -56,7 +56,7 @@ func TestALeaseLogsItsNameAndFenceAndNotItsToken(t *testing.T) {
 
 // tokenFinder records the tokens of a client's claims. The function that it returns finds
 // a token in a text, and returns it as it is written there, or "".
-func tokenFinder(net *faulty) func(text string) (form string) {
+func tokenFinder(net *network) func(text string) (form string) {
 	var tokens []driver.Token
 	net.onClaim = func(t driver.Token) { tokens = append(tokens, t) }
 	return func(text string) string {
@@ -78,7 +78,7 @@ func tokenFinder(net *faulty) func(text string) (form string) {
 // A token is a secret of its client. No value of this package shows a token if a program
 // prints the value, or a copy of it, with any verb.
 func TestNoVerbPrintsAToken(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		findToken := tokenFinder(net)
 		lease := must(c.Mutex("x").Lock(background))(t)
 		both := pawl.All(c.Mutex("y"), c.Mutex("z"))

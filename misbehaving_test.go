@@ -56,7 +56,7 @@ func TestGrantWithoutARangeHasOneFence(t *testing.T) {
 }
 
 func TestRenewalWithoutAResultHasAnUnknownOutcome(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		net.renewFunc = func(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.Sleep(20 * time.Second)
@@ -97,7 +97,7 @@ func TestALossMatchesNoContextError(t *testing.T) {
 }
 
 func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.setHooks(nil, func(op string) error {
 			if op == "acquire" {
 				panic("a bug")

@@ -15,7 +15,7 @@ import (
 )
 
 func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *network) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		inner := acme.Namespace("eu")
 		for _, c := range []*pawl.Client{locks, acme, other, inner} {
@@ -59,7 +59,7 @@ func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
 }
 
 func TestEachKindOfLockStaysInItsNamespace(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *network) {
 		acme, other := locks.Namespace("acme"), locks.Namespace("other")
 		lease := must(acme.Mutex("x").Lock(background))(t)
 		if lease.Name() != "x" || lease.StoredName() != "@acme:x" || acme.StoredName("x") != "@acme:x" || locks.StoredName("x") != "x" {
@@ -115,7 +115,7 @@ func TestEachKindOfLockStaysInItsNamespace(t *testing.T) {
 }
 
 func TestABadNamespaceIsRefused(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, net *network) {
 		long := strings.Repeat("n", 250)
 		for what, c := range map[string]*pawl.Client{
 			"empty": locks.Namespace(""), "no UTF-8": locks.Namespace("\xff"), "control character": locks.Namespace("a\x00"),
@@ -188,7 +188,7 @@ func TestOptionsNamespaceMakesAClientOfThatNamespace(t *testing.T) {
 
 // A tenant may choose a name that has the form of another tenant's stored name.
 func TestFenceOfFindsNoLeaseOfAnotherNamespace(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, locks *pawl.Client, _ *network) {
 		mine, theirs := locks.Namespace("t2").Mutex("x"), locks.Namespace("t1").Mutex("@t2:x")
 		for what, c := range map[string]struct {
 			all   *pawl.Group

@@ -14,18 +14,18 @@ import (
 
 // A lease may end before Acquired has returned.
 func TestTheEndOfALeaseIsReportedAfterItsBeginning(t *testing.T) {
-	for name, end := range map[string]func(c, other *pawl.Client, net *faulty, l *pawl.Lease){
-		"expired":  func(_, _ *pawl.Client, net *faulty, _ *pawl.Lease) { net.down() },
-		"forced":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
-		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close() },
-		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
+	for name, end := range map[string]func(c, other *pawl.Client, net *network, l *pawl.Lease){
+		"expired":  func(_, _ *pawl.Client, net *network, _ *pawl.Lease) { net.down() },
+		"forced":   func(_, other *pawl.Client, _ *network, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
+		"closed":   func(c, _ *pawl.Client, _ *network, _ *pawl.Lease) { go c.Close() },
+		"released": func(_, _ *pawl.Client, _ *network, l *pawl.Lease) { _ = l.Release(background) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			var (
 				events = &eventRecorder{}
 				o      = events.observer()
 				c      *pawl.Client
-				net    *faulty
+				net    *network
 			)
 			other, _ := w.client(nil)
 			o.Acquired = func(e pawl.AcquiredEvent) {
@@ -76,45 +76,45 @@ func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 
 func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 	for how, fail := range callbackFailures {
-		for what, scene := range map[string]func(c, other *pawl.Client, net *faulty){
-			"queued": func(c, other *pawl.Client, _ *faulty) {
+		for what, scene := range map[string]func(c, other *pawl.Client, net *network){
+			"queued": func(c, other *pawl.Client, _ *network) {
 				l, _ := other.Mutex("x").Lock(background)
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				_ = l.Release(background)
 			},
-			"refused": func(c, other *pawl.Client, _ *faulty) {
+			"refused": func(c, other *pawl.Client, _ *network) {
 				l, _ := other.Mutex("x").Lock(background)
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				_ = l.Release(background)
 			},
-			"acquired": func(c, _ *pawl.Client, _ *faulty) {
+			"acquired": func(c, _ *pawl.Client, _ *network) {
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				inGoroutine(func() { _, _ = c.Mutex("x").ForceLock(background) })
 			},
-			"released": func(c, _ *pawl.Client, _ *faulty) {
+			"released": func(c, _ *pawl.Client, _ *network) {
 				l, _ := c.Mutex("x").Lock(background)
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = l.Release(background)
 			},
-			"lost found by Release": func(c, other *pawl.Client, net *faulty) {
+			"lost found by Release": func(c, other *pawl.Client, net *network) {
 				net.dropSignals()
 				l, _ := c.Mutex("x").Lock(background)
 				forced, _ := other.Mutex("x").ForceLock(background)
 				inGoroutine(func() { _ = l.Release(background) })
 				_ = forced.Release(background)
 			},
-			"failed request of a try": func(c, _ *pawl.Client, net *faulty) {
+			"failed request of a try": func(c, _ *pawl.Client, net *network) {
 				net.setHooks(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").TryLock(background) })
 				net.setHooks(nil, nil)
 			},
-			"failed request of a wait": func(c, _ *pawl.Client, net *faulty) {
+			"failed request of a wait": func(c, _ *pawl.Client, net *network) {
 				net.setHooks(nil, failRequests("acquire"))
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
 				net.setHooks(nil, nil)
 			},
-			"failed request of a release": func(c, _ *pawl.Client, net *faulty) {
+			"failed request of a release": func(c, _ *pawl.Client, net *network) {
 				l, _ := c.Mutex("x").Lock(background)
 				var first sync.Once // a panic in the second request, which the client repeats, would end the program
 				net.setHooks(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)

@@ -16,7 +16,7 @@ import (
 
 // loseReply makes the client lose the reply to its next Acquire. After that the backend
 // fails for the time outage.
-func loseReply(net *faulty, outage time.Duration) {
+func loseReply(net *network, outage time.Duration) {
 	lost := false
 	var back time.Time
 	net.setHooks(func(string) error {
@@ -67,7 +67,7 @@ func TestAFailedTaskRunsAgainOnlyWithAtLeastOnce(t *testing.T) {
 }
 
 func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		never := func(context.Context) error { t.Error("the function ran"); return nil }
 		for _, key := range []string{"", string(make([]byte, 1025))} {
 			isError(t, errOf(a.Once("report").Do(background, key, never)), pawl.ErrInvalid)
@@ -96,7 +96,7 @@ func TestOnceReturnsAnErrorUnlessTheTaskIsDone(t *testing.T) {
 
 // If ctx ends during the function, Do still stores the key.
 func TestAKeyIsStoredThoughItsCtxHasEnded(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *network) {
 		o := a.Once("report", pawl.WithAtLeastOnce())
 		ctx, cancel := context.WithCancel(background)
 		wantRun(t, true)(o.Do(ctx, "1", func(context.Context) error { cancel(); return nil }))
@@ -173,7 +173,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 // If the lease of a task was lost, the error does not also say that the key could not be
 // stored.
 func TestOnceReportsALossOnce(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, _ *network) {
 		ran, err := a.Once("report", pawl.WithAtLeastOnce()).Do(background, "1", func(ctx context.Context) error {
 			fence, _ := pawl.FenceOf(ctx, "report")
 			noError(t, a.Break(background, "report", fence, noDelay))
@@ -188,7 +188,7 @@ func TestOnceReportsALossOnce(t *testing.T) {
 
 // Each unordered key has its own name, and so its own fences.
 func TestTheFenceOfAKeyIsFound(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		for _, once := range []*pawl.Once{c.Once("x"), c.Once("orders", pawl.WithUnorderedKeys())} {
 			name := once.LockName("17")
 			wantRun(t, true)(once.Do(background, "17", func(ctx context.Context) error {

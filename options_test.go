@@ -18,8 +18,8 @@ import (
 
 func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	const short = 999 * time.Millisecond
-	patient := func() *faulty { // a backend that cannot keep a lease of less than a second
-		return &faulty{Driver: engine.Full(memlock.New(nil)), properties: func(p *driver.Properties) { p.Backend, p.MinTTL = "patient", time.Second }}
+	patient := func() *network { // to a backend that cannot keep a lease of less than a second
+		return &network{Driver: engine.Full(memlock.New(nil)), properties: func(p *driver.Properties) { p.Backend, p.MinTTL = "patient", time.Second }}
 	}
 	for what, o := range map[string]*pawl.Options{"TTL": {TTL: short}, "QueueTTL": {QueueTTL: short}} {
 		_, err := pawl.New(patient(), o)
@@ -44,7 +44,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 
 // A user relies on each option, so an option without effect is refused.
 func TestOptionsWithoutEffectAreRefused(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		handle := must(must(c.Mutex("held").Lock(background))(t).Detach(background))(t)
 		claimed, renewed := net.count("acquire"), net.count("renew")
 		never := func(context.Context) error { t.Error("the function ran"); return nil }

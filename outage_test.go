@@ -44,7 +44,7 @@ func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 }
 
 func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		up := net.down()
 		ctx, cancel := context.WithCancel(background)
 		first := make(chan error)
@@ -68,7 +68,7 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 }
 
 func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		net.setHooks(func(string) error { return wrong }, nil)
 		for _, lock := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").ForceLock} {
@@ -80,7 +80,7 @@ func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 }
 
 func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		for name, failure := range map[string]error{
 			"raw":     &timeoutError{"db-1"},
 			"wrapped": &driver.Error{Backend: "test", Op: "acquire", Err: &timeoutError{"db-1"}},

@@ -121,9 +121,9 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 // Releases that are not confirmed cost few goroutines, and the client bounds the requests
 // to a backend that refuses them.
 func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
-	for name, down := range map[string]func(net *faulty){
-		"refuses": func(net *faulty) { net.down() },
-		"hangs":   func(net *faulty) { net.setStuck(allRequests) },
+	for name, down := range map[string]func(net *network){
+		"refuses": func(net *network) { net.down() },
+		"hangs":   func(net *network) { net.setStuck(allRequests) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, net := w.client(&pawl.Options{TTL: 2 * time.Hour}) // no lease ends by itself
@@ -157,7 +157,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 
 // Some connections are silent, and others work.
 func TestCloseRepeatsUnansweredReleases(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		for i := range 100 {
 			must(c.Mutex("x" + strconv.Itoa(i)).Lock(background))(t)
 		}

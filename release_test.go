@@ -26,7 +26,7 @@ func TestLateReleaseDoesNotEndAnotherLease(t *testing.T) {
 }
 
 func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		net.noSignals = true
 		b, _ := w.client(&pawl.Options{ID: "breaker"})
 		lease := must(a.Mutex("x").Lock(background))(t)
@@ -42,7 +42,7 @@ func TestReleaseOfABrokenLeaseReturnsErrLost(t *testing.T) {
 // were lost. Close does not know this lease, so Release releases it, even if Close has
 // begun.
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		lost := must(c.Mutex("lost").Lock(background))(t)
 		net.setHooks(nil, failRequests("renew"))
 		<-lost.Done()
@@ -104,7 +104,7 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 
 // Later callers wait for the first one without stopping virtual time.
 func TestConcurrentReleasesReturnTheSame(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		for _, failure := range []error{nil, errNet} {
 			lease := must(c.Mutex("x").Lock(background))(t)
 			net.setHooks(func(op string) error { return failure }, nil)

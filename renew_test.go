@@ -67,9 +67,9 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 // Small batches do not cause many requests or goroutines while the backend is down.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	nightly(t, "it renews ten thousand leases")
-	for name, down := range map[string]func(net *faulty){
-		"refuses": func(net *faulty) { net.setHooks(failRequests("renew"), nil) },
-		"hangs":   func(net *faulty) { net.setStuck(func(op string, _ int) bool { return op == "renew" }) },
+	for name, down := range map[string]func(net *network){
+		"refuses": func(net *network) { net.setHooks(failRequests("renew"), nil) },
+		"hangs":   func(net *network) { net.setStuck(func(op string, _ int) bool { return op == "renew" }) },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			c, net := w.client(nil)
@@ -123,7 +123,7 @@ func TestLossIsReportedInTimeThoughRenewalsHang(t *testing.T) {
 // answered. If that was long ago, the first renewal must not wait for half of the term:
 // on an engine that compares and swaps, the rest may be too short for a renewal.
 func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
 		held := must(a.Mutex("x").Lock(background))(t)
 		got := make(chan *pawl.Lease, 1)
@@ -160,11 +160,11 @@ func TestALossIsReportedOnce(t *testing.T) {
 }
 
 // sleepingClient makes a client of a machine that has slept for as long as the test sets.
-func (w *world) sleepingClient() (*pawl.Client, *faulty, *atomic.Int64) {
-	f, slept := w.faulty(), &atomic.Int64{}
-	c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
+func (w *world) sleepingClient() (*pawl.Client, *network, *atomic.Int64) {
+	net, slept := w.network(), &atomic.Int64{}
+	c := pawl.NewAsleep(net, nil, func() time.Duration { return time.Duration(slept.Load()) })
 	w.t.Cleanup(func() { _ = c.Close() })
-	return c, f, slept
+	return c, net, slept
 }
 
 func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
@@ -191,7 +191,7 @@ func TestALeaseThatExpiredWhileTheMachineSleptIsLost(t *testing.T) {
 }
 
 func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, net *network) {
 		net.noSignals = true
 		b, _ := w.client(nil)
 		gone := must(a.Mutex("gone").Lock(background))(t)
@@ -215,7 +215,7 @@ func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 }
 
 func TestLeasesCostNoGoroutines(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		before, leases := runtime.NumGoroutine(), make([]*pawl.Lease, 5000)
 		for i := range leases {
 			leases[i] = must(c.Mutex(fmt.Sprint("x", i)).Lock(background))(t)
@@ -238,7 +238,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 // A repeated renewal of a single lease has as much time as the first one, even near the
 // end of a maximum hold.
 func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		lease := must(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))(t)
 		up := net.down()
 		time.Sleep(4 * time.Second)

@@ -59,7 +59,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 }
 
 func TestShutdownEndsTheLeasesWhenItsCtxEnds(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		ctx := timeoutCtx(t, time.Minute)
 		took, err := timed(func() error { return c.Shutdown(ctx) })
@@ -71,7 +71,7 @@ func TestShutdownEndsTheLeasesWhenItsCtxEnds(t *testing.T) {
 }
 
 func TestCloseDuringShutdownEndsTheLeases(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		lease := must(c.Mutex("x").Lock(background))(t)
 		time.AfterFunc(time.Second, func() { noError(t, c.Close()) })
 		took, err := timed(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
@@ -85,7 +85,7 @@ func TestCloseDuringShutdownEndsTheLeases(t *testing.T) {
 // A claim that is under way when Shutdown begins may be granted. Then Shutdown waits for
 // its lease as for any other.
 func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		net.latency = time.Second
 		done := make(chan error)
 		go func() {

@@ -70,7 +70,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 // A slow waiter gets two signals together: of its grant, and of its loss.
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
-		withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+		withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 			b, net, c := w.twoWithNetwork()
 			held := must(a.Mutex("x").Lock(background))(t)
 			late, stop := net.holdBack()
@@ -99,7 +99,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 // A grant may expire while a process is paused. The client must not take its signal for
 // a later grant.
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net, c := w.twoWithNetwork()
 		held := must(a.Mutex("x").Lock(background))(t)
 

@@ -102,11 +102,11 @@ const (
 )
 
 // fences returns the number of fences that an exclusive claim should reserve: one for
-// itself, and one for each waiter here to which its lease can be passed. If the local
-// queue is short, all its claims can share a lease, and no other process is known to
-// wait, it reserves several for each waiter, because a waiter may lock again within the
-// hand-off window. For a long queue it reserves one for each waiter, because each unused
-// fence moves the name's fences one microsecond further ahead of the clock.
+// itself, and one for each waiter here to which its lease can be passed. Each unused
+// fence moves the name's fences one microsecond further ahead of the clock. But a waiter
+// may lock again within the hand-off window. So the claim reserves several for each
+// waiter if the local queue is short, all its claims can share a lease, and no other
+// process is known to wait.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.canShareLease(cl) {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net := w.client(&pawl.Options{HandoffWindow: -1})
 		held := must(a.Mutex("x").Lock(background))(t)
 		var mu sync.Mutex
@@ -66,9 +66,9 @@ func TestAWaiterIsGrantedWhenTheNameOpensByItself(t *testing.T) {
 }
 
 func TestWaitingWorksWithoutSignals(t *testing.T) {
-	for name, disableSignals := range map[string]func(*faulty){
-		"lost":        func(net *faulty) { net.noSignals = true },
-		"unsupported": func(net *faulty) { net.noSignals, net.noPush = true, true },
+	for name, disableSignals := range map[string]func(*network){
+		"lost":        func(net *network) { net.noSignals = true },
+		"unsupported": func(net *network) { net.noSignals, net.noPush = true, true },
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			b, net, a := w.twoWithNetwork()
@@ -93,7 +93,7 @@ func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
 		holder, _ := w.client(nil)
 		lease := must(holder.Mutex("x").Lock(background))(t)
 		ctxOfOthers, leave := context.WithCancel(background)
-		var nets [waiters]*faulty
+		var nets [waiters]*network
 		var mu sync.Mutex
 		var granted []int
 		for i := range waiters {

@@ -78,16 +78,16 @@ func TestWatchYieldsEachChange(t *testing.T) {
 // A watch sees a change even if it is not reported.
 func TestWatchSeesChangesWithoutPush(t *testing.T) {
 	for how, c := range map[string]struct {
-		spoil  func(net *faulty)
-		within time.Duration
+		breakPushes func(net *network)
+		within      time.Duration
 	}{
-		"pushed":          {func(*faulty) {}, 0},
-		"lost on the way": {func(net *faulty) { net.noSignals = true }, 5 * time.Second},
-		"unsupported":     {func(net *faulty) { net.noSignals, net.noPush = true, true }, time.Second},
+		"pushed":          {func(*network) {}, 0},
+		"lost on the way": {func(net *network) { net.noSignals = true }, 5 * time.Second},
+		"unsupported":     {func(net *network) { net.noSignals, net.noPush = true, true }, time.Second},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			b, net, a := w.twoWithNetwork()
-			c.spoil(net)
+			c.breakPushes(net)
 			seen, stop := follow(t, b)
 			defer stop()
 			for range 20 {
@@ -105,7 +105,7 @@ func TestWatchSeesChangesWithoutPush(t *testing.T) {
 
 // If the answer to a read is lost, the watch reads again.
 func TestWatchBoundsEachRequest(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		for _, within := range []time.Duration{5 * time.Second, 2 * time.Second} {
 			o := &pawl.Options{}
 			if within < 5*time.Second {
@@ -161,7 +161,7 @@ func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 // If the backend does not answer, Watch yields ErrUnavailable, and not the error of its
 // internal ctx.
 func TestWatchReturnsErrUnavailableWithoutAnAnswer(t *testing.T) {
-	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *faulty) {
+	withClient(t, func(t *testing.T, _ *world, a *pawl.Client, net *network) {
 		net.setLatency(time.Hour)
 		took, err := timed(func() error {
 			for _, err := range a.Watch(background, "x") {
@@ -271,15 +271,15 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 // a name that changes all the time.
 func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	for how, c := range map[string]struct {
-		spoil      func(net *faulty)
-		idle, busy int // requests in 100 s, and in one
+		breakPushes func(net *network)
+		idle, busy  int // requests in 100 s, and in one
 	}{
-		"pushed":      {func(*faulty) {}, 20, 100},
-		"unsupported": {func(net *faulty) { net.noSignals, net.noPush = true, true }, 200, 40},
+		"pushed":      {func(*network) {}, 20, 100},
+		"unsupported": {func(net *network) { net.noSignals, net.noPush = true, true }, 200, 40},
 	} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			b, net, a := w.twoWithNetwork()
-			c.spoil(net)
+			c.breakPushes(net)
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
 			var last pawl.Entry
@@ -368,7 +368,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 }
 
 func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
-	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *faulty) {
+	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net := w.client(&pawl.Options{RetryFor: time.Second})
 		noError(t, b.WaitUntilFree(background, "x"))
 		lease := must(a.Mutex("x").Lock(background))(t)

@@ -22,10 +22,10 @@ var background = context.Background()
 // noDelay makes Break leave the name open.
 var noDelay = &pawl.BreakOptions{Delay: -1}
 
-// faulty is a driver between a client and its backend that a test can make fail. The hook
-// before runs before a request is sent: its error means that the request is lost. The
-// hook after runs after the request: its error means that the reply is lost.
-type faulty struct {
+// network is a driver between a client and its backend, whose faults the test sets. The
+// hook before runs before a request is sent: its error means that the request is lost.
+// The hook after runs after the request: its error means that the reply is lost.
+type network struct {
 	engine.Driver
 
 	mu        sync.Mutex
@@ -56,19 +56,19 @@ type faulty struct {
 var errNet = errors.New("network down")
 
 // request sends a request with do, and applies the faults.
-func (f *faulty) request(ctx context.Context, op string, do func() error) error {
-	f.mu.Lock()
-	if f.calls == nil {
-		f.calls = map[string]int{}
+func (net *network) request(ctx context.Context, op string, do func() error) error {
+	net.mu.Lock()
+	if net.calls == nil {
+		net.calls = map[string]int{}
 	}
-	f.calls[op]++
-	before, after, latency := f.before, f.after, f.latency
-	stuck := f.stuck != nil && f.stuck(op, f.calls[op])
-	f.mu.Unlock()
-	if f.around != nil {
-		return f.around(ctx, op, do)
+	net.calls[op]++
+	before, after, latency := net.before, net.after, net.latency
+	stuck := net.stuck != nil && net.stuck(op, net.calls[op])
+	net.mu.Unlock()
+	if net.around != nil {
+		return net.around(ctx, op, do)
 	}
-	if deadline, ok := ctx.Deadline(); stuck && f.punctual {
+	if deadline, ok := ctx.Deadline(); stuck && net.punctual {
 		if ok {
 			time.Sleep(time.Until(deadline))
 		}
@@ -113,7 +113,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// timeoutCtx returns a ctx that ends after d.
 func timeoutCtx(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(background, d)
 	t.Cleanup(cancel)
@@ -127,127 +126,127 @@ func timed(f func() error) (took time.Duration, err error) {
 	return time.Since(began), err
 }
 
-// locked runs do while no other goroutine uses the fields of f.
-func (f *faulty) locked(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// locked runs do while no other goroutine uses the fields of the network.
+func (net *network) locked(do func()) {
+	net.mu.Lock()
+	defer net.mu.Unlock()
 	do()
 }
 
-func (f *faulty) setHooks(before, after func(op string) error) {
-	f.locked(func() { f.before, f.after = before, after })
+func (net *network) setHooks(before, after func(op string) error) {
+	net.locked(func() { net.before, net.after = before, after })
 }
 
-func (f *faulty) setLatency(latency time.Duration) { f.locked(func() { f.latency = latency }) }
+func (net *network) setLatency(latency time.Duration) { net.locked(func() { net.latency = latency }) }
 
 // dropSignals loses all signals to the client.
-func (f *faulty) dropSignals() { f.locked(func() { f.noSignals = true }) }
+func (net *network) dropSignals() { net.locked(func() { net.noSignals = true }) }
 
-// setStuck makes the requests for which stuck returns true wait for the end of their ctx.
-func (f *faulty) setStuck(stuck func(op string, n int) bool) { f.locked(func() { f.stuck = stuck }) }
+// setStuck makes the requests for which f returns true wait for the end of their ctx.
+func (net *network) setStuck(f func(op string, n int) bool) { net.locked(func() { net.stuck = f }) }
 
-func (f *faulty) count(op string) (n int) {
-	f.locked(func() { n = f.calls[op] })
+func (net *network) count(op string) (n int) {
+	net.locked(func() { n = net.calls[op] })
 	return n
 }
 
 // deliverSignal calls notify, which delivers a signal, unless signals are lost.
-func (f *faulty) deliverSignal(notify func()) {
-	if f.signal != nil {
-		f.signal(notify)
+func (net *network) deliverSignal(notify func()) {
+	if net.signal != nil {
+		net.signal(notify)
 		return
 	}
 	dropped := false
-	if f.locked(func() { dropped = f.noSignals }); !dropped {
+	if net.locked(func() { dropped = net.noSignals }); !dropped {
 		notify()
 	}
 }
 
-func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	if f.onClaim != nil {
-		f.onClaim(c.Token)
+func (net *network) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+	if net.onClaim != nil {
+		net.onClaim(c.Token)
 	}
-	acquire := f.Driver.Acquire
-	if f.acquireFunc != nil {
-		acquire = f.acquireFunc
+	acquire := net.Driver.Acquire
+	if net.acquireFunc != nil {
+		acquire = net.acquireFunc
 	}
-	err = f.request(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
+	err = net.request(ctx, "acquire", func() error { g, err = acquire(ctx, c); return err })
 	return g, err
 }
 
-func (f *faulty) AcquireAll(ctx context.Context, claims []driver.Claim) (g []driver.Grant, err error) {
-	if f.oneByOne {
+func (net *network) AcquireAll(ctx context.Context, claims []driver.Claim) (g []driver.Grant, err error) {
+	if net.oneByOne {
 		return nil, errors.ErrUnsupported
 	}
-	err = f.request(ctx, "acquire all", func() error { g, err = f.Driver.AcquireAll(ctx, claims); return err })
+	err = net.request(ctx, "acquire all", func() error { g, err = net.Driver.AcquireAll(ctx, claims); return err })
 	return g, err
 }
 
-func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
-	renew := f.Driver.Renew
-	if f.renewFunc != nil {
-		renew = f.renewFunc
+func (net *network) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
+	renew := net.Driver.Renew
+	if net.renewFunc != nil {
+		renew = net.renewFunc
 	}
-	err = f.request(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
+	err = net.request(ctx, "renew", func() error { a, err = renew(ctx, l); return err })
 	return a, err
 }
 
-func (f *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
-	return f.request(ctx, "release", func() error { return f.Driver.Release(ctx, l) })
+func (net *network) Release(ctx context.Context, l driver.LeaseRef) error {
+	return net.request(ctx, "release", func() error { return net.Driver.Release(ctx, l) })
 }
 
-func (f *faulty) Listen(h func(driver.Signal)) func() {
-	f.deliver = h
-	return f.Driver.Listen(func(s driver.Signal) { f.deliverSignal(func() { h(s) }) })
+func (net *network) Listen(h func(driver.Signal)) func() {
+	net.deliver = h
+	return net.Driver.Listen(func(s driver.Signal) { net.deliverSignal(func() { h(s) }) })
 }
 
-func (f *faulty) Watch(name string, notify func()) (stop func()) {
-	return f.Driver.Watch(name, func() { f.deliverSignal(notify) })
+func (net *network) Watch(name string, notify func()) (stop func()) {
+	return net.Driver.Watch(name, func() { net.deliverSignal(notify) })
 }
 
-func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
-	err = f.request(ctx, "inspect", func() error { e, err = f.Driver.Inspect(ctx, name); return err })
+func (net *network) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
+	err = net.request(ctx, "inspect", func() error { e, err = net.Driver.Inspect(ctx, name); return err })
 	return e, err
 }
 
-func (f *faulty) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	return f.request(ctx, "break", func() error { return f.Driver.Break(ctx, name, fence, delay, by) })
+func (net *network) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	return net.request(ctx, "break", func() error { return net.Driver.Break(ctx, name, fence, delay, by) })
 }
 
-func (f *faulty) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	all := f.Driver.List(ctx, prefix)
-	if err := f.request(ctx, "list", func() error { return nil }); err != nil {
+func (net *network) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	all := net.Driver.List(ctx, prefix)
+	if err := net.request(ctx, "list", func() error { return nil }); err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
 	return all
 }
 
-func (f *faulty) Close() error {
-	time.Sleep(f.closeTime)
-	return f.Driver.Close()
+func (net *network) Close() error {
+	time.Sleep(net.closeTime)
+	return net.Driver.Close()
 }
 
 // holdBack keeps signals from the client and collects them until stop is called. A test
 // can deliver them later.
-func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
-	f.noSignals = true
+func (net *network) holdBack() (late *[]driver.Signal, stop func()) {
+	net.noSignals = true
 	late = new([]driver.Signal)
-	return late, f.Driver.Listen(func(s driver.Signal) { *late = append(*late, s) })
+	return late, net.Driver.Listen(func(s driver.Signal) { *late = append(*late, s) })
 }
 
-func (f *faulty) Properties() driver.Properties {
-	p := f.Driver.Properties()
-	p.PushesGrants, p.PushesChanges = p.PushesGrants && !f.noPush, p.PushesChanges && !f.noPush
-	if f.properties != nil {
-		f.properties(&p)
+func (net *network) Properties() driver.Properties {
+	p := net.Driver.Properties()
+	p.PushesGrants, p.PushesChanges = p.PushesGrants && !net.noPush, p.PushesChanges && !net.noPush
+	if net.properties != nil {
+		net.properties(&p)
 	}
 	return p
 }
 
 // down makes every request fail until the test calls up.
-func (f *faulty) down() (up func()) {
-	f.setHooks(func(string) error { return errNet }, nil)
-	return func() { f.setHooks(nil, nil) }
+func (net *network) down() (up func()) {
+	net.setHooks(func(string) error { return errNet }, nil)
+	return func() { net.setHooks(nil, nil) }
 }
 
 // world is one backend in virtual time, with any number of clients. Time passes only
@@ -273,7 +272,7 @@ func runInWorld(t *testing.T, name string, f func(t *testing.T, w *world)) {
 }
 
 // withClient runs a test in a world with a client, and gives it the client's network.
-func withClient(t *testing.T, f func(t *testing.T, w *world, c *pawl.Client, net *faulty)) {
+func withClient(t *testing.T, f func(t *testing.T, w *world, c *pawl.Client, net *network)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(nil)
@@ -281,8 +280,8 @@ func withClient(t *testing.T, f func(t *testing.T, w *world, c *pawl.Client, net
 	})
 }
 
-// faulty returns another driver of the backend.
-func (w *world) faulty() *faulty { return &faulty{Driver: engine.Full(w.memory.Driver())} }
+// network returns the network of another client to the backend.
+func (w *world) network() *network { return &network{Driver: engine.Full(w.memory.Driver())} }
 
 // twoClients returns two other clients of the backend.
 func (w *world) twoClients() (a, b *pawl.Client) {
@@ -292,7 +291,7 @@ func (w *world) twoClients() (a, b *pawl.Client) {
 }
 
 // twoWithNetwork returns two other clients, and the network of the first.
-func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
+func (w *world) twoWithNetwork() (a *pawl.Client, net *network, b *pawl.Client) {
 	w.t.Helper()
 	a, net = w.client(nil)
 	b, _ = w.client(nil)
@@ -300,9 +299,9 @@ func (w *world) twoWithNetwork() (a *pawl.Client, net *faulty, b *pawl.Client) {
 }
 
 // client returns another client of the backend, as another process would have.
-func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
+func (w *world) client(o *pawl.Options) (*pawl.Client, *network) {
 	w.t.Helper()
-	net := w.faulty()
+	net := w.network()
 	return w.clientOf(net, o), net
 }
 
