@@ -182,9 +182,9 @@ func TestAStepThatCannotSucceedIsNotSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, b := w.twoWithNetwork()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		ended, cancel := context.WithCancel(background)
+		endedCtx, cancel := context.WithCancel(background)
 		cancel()
-		isError(t, errOf(locks.TryLock(ended)), context.Canceled)
+		isError(t, errOf(locks.TryLock(endedCtx)), context.Canceled)
 		holder := must(b.Mutex("y").Lock(background))(t)
 		waitCtx, stop := context.WithCancel(background)
 		go a.Mutex("y").Lock(waitCtx)

@@ -88,8 +88,7 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// All refuses a name that it gets twice, with different kinds or options.
-func TestAllRefusesANameWithDifferentOptions(t *testing.T) {
+func TestAllRefusesANameTwiceWithDifferentKindsOrOptions(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, _ *network) {
 		lease := must(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))(t)
 		noError(t, lease.Release(background))

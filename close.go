@@ -128,7 +128,7 @@ func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) boo
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	lastProgress := time.Now()
-	for calls, answers := 0, 0; ; {
+	for lastCalls, lastAnswers := 0, 0; ; {
 		select {
 		case <-allEnded:
 			return true
@@ -136,12 +136,12 @@ func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) boo
 			return false
 		case <-ticker.C:
 		}
-		open := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
-		done, unanswered := c.returner.Progress()
-		if open != calls || done != answers || open == 0 && !unanswered {
+		calls := c.claims.underWay() + c.releases.underWay() // a call ends when its request is answered
+		answers, unanswered := c.returner.Progress()
+		if calls != lastCalls || answers != lastAnswers || calls == 0 && !unanswered {
 			lastProgress = time.Now()
 		}
-		calls, answers = open, done
+		lastCalls, lastAnswers = calls, answers
 		if time.Since(lastProgress) >= silenceTimeout {
 			c.returner.CutShort()
 			return false

@@ -111,7 +111,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 	hangs := func(net *network) { net.setStuck(allRequests) }
 	for what, down := range map[string]func(*network){"refused": refused, "hangs": hangs} {
 		for _, driverTakes := range []time.Duration{0, time.Minute} {
-			for state, before := range map[string]func(c *pawl.Client, down func()){
+			for state, prepare := range map[string]func(c *pawl.Client, down func()){
 				"leases": func(c *pawl.Client, down func()) {
 					for i := range 100 {
 						must(c.Mutex(strconv.Itoa(i)).Lock(background))(t)
@@ -136,7 +136,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 				runInWorld(t, fmt.Sprint(what, " ", state, " ", driverTakes), func(t *testing.T, w *world) {
 					c, net := w.client(nil)
 					net.closeTime = driverTakes
-					before(c, func() { down(net) })
+					prepare(c, func() { down(net) })
 					synctest.Wait()
 					took, err := timed(c.Close)
 					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {

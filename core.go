@@ -31,7 +31,7 @@ type core struct {
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
-	returner *returner.Returner[*claim] // releases claims that are unconfirmed, lost or unknown, and at Close all leases
+	returner *returner.Returner[*claim] // releases unconfirmed, lost and unknown claims, and at Close all leases
 
 	claims       *calls             // calls that claim; no call enters once closing has ended
 	releases     *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases

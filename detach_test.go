@@ -67,8 +67,8 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
 			t.Errorf("the error is %v", err)
 		}
-		odd := must(must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background))(t)
-		_, err = here.Attach(background, odd)
+		oddHandle := must(must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background))(t)
+		_, err = here.Attach(background, oddHandle)
 		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
 			t.Errorf("the error is %q", err)
 		}
@@ -79,8 +79,8 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 			t.Errorf("the error is %s", text)
 		}
 		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
-		one := must(must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background))(t)
-		_, err = clientAt("redis", hosts+" prefix=two:", other).Attach(background, one)
+		prefixHandle := must(must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background))(t)
+		_, err = clientAt("redis", hosts+" prefix=two:", other).Attach(background, prefixHandle)
 		if err == nil || !strings.Contains(err.Error(), "prefix=one:") || !strings.Contains(err.Error(), "prefix=two:") {
 			t.Errorf("for two prefixes of a large cluster the error is %v", err)
 		}
@@ -144,7 +144,7 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 // One client may attach a handle twice. Each lease learns of the loss at once, whether or
 // not the other one still exists.
 func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
-	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *network, handle pawl.Handle){
+	for name, attachAgain := range map[string]func(t *testing.T, c *pawl.Client, net *network, handle pawl.Handle){
 		"the other is well": func(t *testing.T, c *pawl.Client, _ *network, handle pawl.Handle) {
 			must(c.Attach(background, handle))(t)
 		},
@@ -162,7 +162,7 @@ func TestALeaseThatIsAttachedTwiceDetectsItsLoss(t *testing.T) {
 			a, net, b := w.twoWithNetwork()
 			handle := must(must(a.Mutex("x").Lock(background))(t).Detach(background))(t)
 			first := must(a.Attach(background, handle))(t)
-			second(t, a, net, handle)
+			attachAgain(t, a, net, handle)
 			broken := time.Now()
 			noError(t, b.Break(background, "x", first.Fence(), &pawl.BreakOptions{Delay: time.Minute}))
 			<-first.Done()

@@ -111,9 +111,9 @@ func TestElectionWatchYieldsTheLeader(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		noError(t, e.Run(ctx, func(ctx context.Context) error {
 			time.Sleep(20 * time.Second)
-			short, stop := context.WithTimeout(ctx, 10*time.Second)
+			briefCtx, stop := context.WithTimeout(ctx, 10*time.Second)
 			defer stop()
-			isError(t, errOf(b.Mutex("jobs").Lock(short)), pawl.ErrHeld) // another waiter is no change of the leader
+			isError(t, errOf(b.Mutex("jobs").Lock(briefCtx)), pawl.ErrHeld) // another waiter is no change of the leader
 			time.Sleep(10 * time.Second)
 			return errors.Join(e.SetValue(ctx, []byte("b")), func() error { time.Sleep(20 * time.Second); return nil }())
 		}))

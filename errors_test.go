@@ -140,9 +140,9 @@ func recordHeld(t *testing.T, w *world, record func(string, error)) {
 	ctx := timeoutCtx(t, time.Second)
 	_, err = other.Mutex("held").Lock(ctx)
 	record("a wait that a deadline ended", err)
-	canceled, cancel := context.WithCancel(background)
+	canceledCtx, cancel := context.WithCancel(background)
 	cancel()
-	_, err = other.Mutex("held").Lock(canceled)
+	_, err = other.Mutex("held").Lock(canceledCtx)
 	record("a wait that was cancelled", err)
 	for _, o := range []*pawl.BreakOptions{nil, noDelay} { // the caller passed no token, so the error names the fence
 		err := other.Break(background, "held", 1, o)

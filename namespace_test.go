@@ -151,7 +151,7 @@ func TestNamespacesNeverShareAName(t *testing.T) {
 	defer locks.Close()
 	part := rapid.StringOfN(rapid.RuneFrom([]rune("ab@:/%23AF#")), 1, 6, -1)
 	path := rapid.SliceOfN(part, 1, 3)
-	in := func(path []string) *pawl.Client {
+	clientIn := func(path []string) *pawl.Client {
 		c := locks
 		for _, p := range path {
 			c = c.Namespace(p)
@@ -159,13 +159,15 @@ func TestNamespacesNeverShareAName(t *testing.T) {
 		return c
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		p, q, a, b := path.Draw(t, "one"), path.Draw(t, "other"), part.Draw(t, "name"), part.Draw(t, "other name")
-		one, other := in(p).StoredName(a), in(q).StoredName(b)
-		if same := slices.Equal(p, q) && a == b; same != (one == other) {
-			t.Fatalf("%q and %q are stored as %q and %q", append(p, a), append(q, b), one, other)
+		path1, name1 := path.Draw(t, "path"), part.Draw(t, "name")
+		path2, name2 := path.Draw(t, "other path"), part.Draw(t, "other name")
+		stored1, stored2 := clientIn(path1).StoredName(name1), clientIn(path2).StoredName(name2)
+		samePath := slices.Equal(path1, path2)
+		if same := samePath && name1 == name2; same != (stored1 == stored2) {
+			t.Fatalf("%q and %q are stored as %q and %q", append(path1, name1), append(path2, name2), stored1, stored2)
 		}
-		if inside := slices.Equal(p, q); inside != strings.HasPrefix(one, in(q).StoredName("")) {
-			t.Fatalf("%q is listed by the namespace %q: %q", one, q, in(q).StoredName(""))
+		if prefix := clientIn(path2).StoredName(""); samePath != strings.HasPrefix(stored1, prefix) {
+			t.Fatalf("the namespace %q with the prefix %q lists %q: %v", path2, prefix, stored1, !samePath)
 		}
 	})
 }

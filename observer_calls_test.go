@@ -76,7 +76,7 @@ func TestALeaseThatNoCallerGotIsNotReported(t *testing.T) {
 
 func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 	for how, fail := range callbackFailures {
-		for what, scene := range map[string]func(c, other *pawl.Client, net *network){
+		for what, provoke := range map[string]func(c, other *pawl.Client, net *network){
 			"queued": func(c, other *pawl.Client, _ *network) {
 				l, _ := other.Mutex("x").Lock(background)
 				inGoroutine(func() { _, _ = c.Mutex("x").Lock(background) })
@@ -123,17 +123,17 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 			},
 		} {
 			runInWorld(t, what+" "+how, func(t *testing.T, w *world) {
-				at, _, _ := strings.Cut(what, " ")
+				failingKind, _, _ := strings.Cut(what, " ")
 				failed := false
 				events := &eventRecorder{afterEach: func(kind string) {
-					if kind == at {
+					if kind == failingKind {
 						failed = true
 						fail()
 					}
 				}}
 				c, net := w.client(&pawl.Options{Observer: events.observer()})
 				other, _ := w.client(nil)
-				scene(c, other, net)
+				provoke(c, other, net)
 				if synctest.Wait(); !failed {
 					t.Error("the Observer did not fail")
 				}

@@ -55,8 +55,8 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 		if errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("a try returns %v", err)
 		}
-		brief := timeoutCtx(t, time.Second)
-		_, err = c.Mutex("x").Lock(brief) // behind the first
+		briefCtx := timeoutCtx(t, time.Second)
+		_, err = c.Mutex("x").Lock(briefCtx) // behind the first
 		isError(t, err, context.DeadlineExceeded, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("a wait returns %v", err)

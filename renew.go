@@ -88,12 +88,12 @@ func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.D
 func (c *core) renew(ctx context.Context, due []*renewal, batch *keepalive.Batch) {
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(due))
-	shortest := driver.MaxTTL // the claims' shortest TTL; a renewal asks for less near the end of a maximum hold
+	shortestTTL := driver.MaxTTL // the claims' shortest TTL; a renewal asks for less near the end of a maximum hold
 	for i, x := range due {
 		leases[i] = x.Lease.renewalRef(sent)
-		shortest = min(shortest, x.Lease.claim.TTL)
+		shortestTTL = min(shortestTTL, x.Lease.claim.TTL)
 	}
-	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.settings.renewTimeout(shortest, batch.IsRetry() && len(due) > 1)))
+	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.settings.renewTimeout(shortestTTL, batch.IsRetry() && len(due) > 1)))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.Cancel()
 	if err == nil && len(answers) != len(due) {

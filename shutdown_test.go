@@ -114,8 +114,8 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 		}()
 		synctest.Wait()
 		must(other.Mutex("x").ForceLock(background))(t)
-		brief := timeoutCtx(t, time.Second)
-		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {
+		briefCtx := timeoutCtx(t, time.Second)
+		if !errors.Is(c.Shutdown(briefCtx), context.DeadlineExceeded) || ended.Load() {
 			t.Error("Shutdown did not wait for the function until its ctx ended")
 		}
 		_ = c.Shutdown(background) // its result is the result of the first

@@ -73,15 +73,15 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 		withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 			b, net, c := w.twoWithNetwork()
 			held := must(a.Mutex("x").Lock(background))(t)
-			late, stop := net.holdBack()
+			heldBack, stop := net.holdBack()
 			defer stop()
 			got := startLock(t, b.Mutex("x"))
 			noError(t, held.Release(background))
 			forced := must(c.Mutex("x").ForceLock(background))(t)
-			if len(*late) != 2 {
-				t.Fatalf("the signals are %v, want a grant and a loss", *late)
+			if len(*heldBack) != 2 {
+				t.Fatalf("the signals are %v, want a grant and a loss", *heldBack)
 			}
-			for _, s := range *late {
+			for _, s := range *heldBack {
 				net.deliver(s)
 			}
 			synctest.Wait()
@@ -103,20 +103,20 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 		b, net, c := w.twoWithNetwork()
 		held := must(a.Mutex("x").Lock(background))(t)
 
-		late, stop := net.holdBack()
+		heldBack, stop := net.holdBack()
 		defer stop()
 		got := startLock(t, b.Mutex("x"))
 		net.down() // b cannot renew the lease that it is granted now
 		noError(t, held.Release(background))
 		synctest.Wait()
-		if len(*late) != 1 || (*late)[0].Kind != driver.SignalGranted {
-			t.Fatalf("the signals are %v, want one grant", *late)
+		if len(*heldBack) != 1 || (*heldBack)[0].Kind != driver.SignalGranted {
+			t.Fatalf("the signals are %v, want one grant", *heldBack)
 		}
 		time.Sleep(6 * time.Second) // b's grant has expired
 		third := must(c.Mutex("x").Lock(background))(t)
 		net.setHooks(nil, nil) // b reaches the backend again, and queues
 		time.Sleep(4 * time.Second)
-		net.deliver((*late)[0]) // and now the old signal arrives
+		net.deliver((*heldBack)[0]) // and now the old signal arrives
 		synctest.Wait()
 		select {
 		case l := <-got:

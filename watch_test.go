@@ -54,8 +54,8 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		waitTenSeconds() // renewed meanwhile
 		noError(t, lease.SetValue(background, []byte("v")))
 		waitTenSeconds()
-		short := timeoutCtx(t, 20*time.Second)
-		go a.Mutex("x").Lock(short)
+		briefCtx := timeoutCtx(t, 20*time.Second)
+		go a.Mutex("x").Lock(briefCtx)
 		waitTenSeconds()
 		waitTenSeconds()
 		waitTenSeconds()
@@ -241,7 +241,7 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 		c, _ := w.client(nil)
 		seen, stop := follow(t, c)
 		defer stop()
-		dead, giveUp := context.WithCancel(background)
+		waiterCtx, giveUp := context.WithCancel(background)
 		defer giveUp()
 		sees := func(what string, within time.Duration) {
 			t.Helper()
@@ -257,7 +257,7 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 		}
 		must(a.Mutex("x", pawl.WithLockDelay(1500*time.Millisecond)).Lock(background))(t)
 		<-seen
-		go b.Mutex("x").Lock(dead)
+		go b.Mutex("x").Lock(waiterCtx)
 		<-seen
 		waiterNet.down()
 		sees("the waiter is gone", 2500*time.Millisecond)
@@ -378,14 +378,14 @@ func TestWaitUntilFreeEndsWhenTheNameIsFree(t *testing.T) {
 			return done
 		}
 
-		soon := timeoutCtx(t, 7*time.Second)
-		err := <-waited(soon)
+		briefCtx := timeoutCtx(t, 7*time.Second)
+		err := <-waited(briefCtx)
 		isError(t, err, context.DeadlineExceeded)
 		isError(t, err, pawl.ErrHeld)
-		isError(t, b.WaitUntilFree(soon, "x"), context.DeadlineExceeded)
+		isError(t, b.WaitUntilFree(briefCtx, "x"), context.DeadlineExceeded)
 
-		stopped, stop := context.WithCancel(background)
-		done := waited(stopped)
+		stoppedCtx, stop := context.WithCancel(background)
+		done := waited(stoppedCtx)
 		stop()
 		isError(t, <-done, context.Canceled)
 

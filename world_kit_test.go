@@ -228,10 +228,10 @@ func (net *network) Close() error {
 
 // holdBack keeps signals from the client and collects them until stop is called. A test
 // can deliver them later.
-func (net *network) holdBack() (late *[]driver.Signal, stop func()) {
+func (net *network) holdBack() (heldBack *[]driver.Signal, stop func()) {
 	net.noSignals = true
-	late = new([]driver.Signal)
-	return late, net.Driver.Listen(func(s driver.Signal) { *late = append(*late, s) })
+	heldBack = new([]driver.Signal)
+	return heldBack, net.Driver.Listen(func(s driver.Signal) { *heldBack = append(*heldBack, s) })
 }
 
 func (net *network) Properties() driver.Properties {
@@ -447,13 +447,13 @@ func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 		}()
 		synctest.Wait()
 	}
-	before, cancelBefore := context.WithCancel(background)
-	behind, cancelBehind := context.WithCancel(background)
+	ctxBefore, cancelBefore := context.WithCancel(background)
+	ctxBehind, cancelBehind := context.WithCancel(background)
 	got, gaveUp := make(chan *pawl.Lease, 1), make(chan *pawl.Lease, 4)
-	lock(before, gaveUp)
+	lock(ctxBefore, gaveUp)
 	lock(background, got)
 	for range 3 {
-		lock(behind, gaveUp)
+		lock(ctxBehind, gaveUp)
 	}
 	cancelBefore()
 	synctest.Wait()

@@ -302,8 +302,7 @@ func TestAssertionsFail(t *testing.T) {
 	})
 }
 
-// Outside of a bubble time is real.
-func TestItWorksInRealTime(t *testing.T) {
+func TestItWorksOutsideOfABubble(t *testing.T) {
 	b := pawltest.New(t)
 	awaitLoss := lockName(t, b.Client(nil), "x")
 	b.Break("x")
