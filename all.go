@@ -40,7 +40,7 @@ type Group struct {
 // the former gives all locks back after 1 to 2 s, then after twice as long, and so on.
 //
 // A lock that is passed twice counts once. Locking the Group returns ErrInvalid if one
-// name is two kinds of lock, or has different options. A name must not come twice with
+// name is two kinds of lock, or has different options. Do not pass a name twice with
 // [WithHealth], because Pawl cannot compare two functions.
 func All(locks ...Lockable) *Group {
 	l := &Group{}

@@ -23,7 +23,7 @@ type GroupLease struct {
 	answer error         // written before ended is closed
 }
 
-// watch ends the context with the first lease that ends.
+// watch makes the context, which ends with the first lease that ends.
 func (l *GroupLease) watch(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, x := range l.leases {
@@ -138,7 +138,7 @@ func (l *GroupLease) giveUp(ctx context.Context, cause error) {
 	}
 	leases := l.leases
 	l.leases = nil
-	switch { // the Observer gets the error of a failing backend
+	switch { // giveUp drops the errors, because the Observer gets them
 	case len(leases) == 0:
 	case ctxErr(ctx) != nil, errors.Is(cause, ErrUnavailable):
 		leases[0].h.c.runInBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })

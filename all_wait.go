@@ -81,8 +81,8 @@ func waitForAll(ctx context.Context, parts []*locker, all *GroupLease) error {
 }
 
 // anyWritesValue reports whether a grant of one of the locks changes the value of its
-// name, or depends on that value. The caller then gives back no lock in between: the name
-// would keep the value that the grant wrote, although the caller never had all locks.
+// name, or depends on it. If so, the caller gives no lock back. Otherwise the name would
+// keep the value that the grant wrote, although the caller never had all locks.
 func anyWritesValue(parts []*locker) bool {
 	return slices.ContainsFunc(parts, func(p *locker) bool { return p.o.value != nil || p.o.valueBelow != nil })
 }
@@ -186,9 +186,9 @@ func oneClient(parts []*locker) bool {
 	return !slices.ContainsFunc(parts, func(p *locker) bool { return p.c != parts[0].c })
 }
 
-// endsCall reports whether this error ends the whole call. After an attempt without an
-// answer, the claims may have written a value that would refuse the next attempt, as if
-// another client had written it.
+// endsCall reports whether this error ends the whole call. A failed attempt ends it if a
+// claim compares the value, because an unanswered attempt may have written a value that
+// would refuse the next attempt, as if another client had written it.
 func endsCall(claims []*claim, err error) bool {
 	compares := func(cl *claim) bool { return cl.ValueBelow != nil }
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || isPermanent(err) ||

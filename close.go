@@ -22,7 +22,7 @@ const (
 	// begins.
 	driverCloseTimeout = 600 * time.Millisecond
 	// silentCloseTimeout is the time that Close takes if the backend is silent: the sum
-	// of the last four constants.
+	// of the four constants right above.
 	silentCloseTimeout = 3 * time.Second
 )
 
@@ -149,8 +149,8 @@ func (c *Client) awaitAnswers(ctx context.Context, allEnded <-chan struct{}) boo
 	}
 }
 
-// closeDriver closes the driver. began is the start of Close. If the driver still waits
-// at the end of timeUp or of silentCloseTimeout, closeDriver returns without it.
+// closeDriver closes the driver. It waits for driverCloseTimeout, and then until timeUp
+// is closed or silentCloseTimeout has passed since began, the start of Close.
 func (c *Client) closeDriver(began time.Time, timeUp <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()

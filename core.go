@@ -22,7 +22,7 @@ type core struct {
 	driver     driver.Driver
 	backend    string            // the backend's name and location, for messages
 	properties driver.Properties // the Properties of the driver at the beginning
-	isSignaler bool              // the driver is a Signaler; a wrapper may hide that its backend pushes
+	isSignaler bool              // the driver, or a driver that it wraps, is a Signaler
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
@@ -33,11 +33,11 @@ type core struct {
 	renewals *keepalive.Renewals[*hold]
 	returner *returner.Returner[*claim] // releases unconfirmed, lost and unknown claims, and at Close all leases
 
-	claims       *calls             // calls that claim; no call enters once closing has ended
+	claims       *calls             // calls that claim; no call enters once Close or Shutdown has begun
 	releases     *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases
 	functions    *calls             // functions of Do that run
 	closing      context.Context    // ends when Close or Shutdown begins: waiters give up
-	beginClosing context.CancelFunc // ends closing
+	beginClosing context.CancelFunc // cancels closing
 
 	// For Close and Shutdown.
 	stopRenewing  context.CancelFunc
@@ -95,7 +95,7 @@ func (c *core) pause(ctx context.Context, d time.Duration, changed <-chan struct
 	}
 }
 
-// runInBackground runs f on its own goroutine. Close waits for f if f begins in time.
+// runInBackground runs f on its own goroutine. Close waits for f unless drained is set.
 func (c *core) runInBackground(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

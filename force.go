@@ -15,7 +15,7 @@ import "context"
 // was cancelled, the backend may still grant the lock within that time, and the client
 // then releases it.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
-	return m.lockAs(ctx, forcing) // Entry.Acquire in locktable has the step, for a claim with Force
+	return m.lockAs(ctx, forcing) // the backend's step for a claim with Force is Entry.Acquire in locktable
 }
 
 // ForceLock takes the lock from all its holders, as a writer. See [Mutex.ForceLock].

@@ -124,7 +124,7 @@ func (h *hold) isGivenBack() bool {
 	return h.givenBack
 }
 
-// Serves, Pass, Lost and Holder make a hold a localqueue.Hold.
+// Serves, Pass, Lost and Holder implement localqueue.Hold.
 
 func (h *hold) Serves(cl *claim) bool { return h.claim.canShareLease(cl) }
 
@@ -167,7 +167,7 @@ func (h *hold) passesLeft(fence uint64) int {
 	return fences
 }
 
-// Plan makes a hold a keepalive.Lease.
+// Plan implements keepalive.Lease.
 func (h *hold) Plan(now clock.Reading) keepalive.RenewalPlan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -315,9 +315,9 @@ func (l *Lease) finish(reason error) error {
 	return nil
 }
 
-// reportEnd calls report, which reports the end of a lease to the Observer; nil reports
-// nothing. If the Observer does not know of the lease yet, reportEnd leaves report to
-// announce, which calls it after it has reported the beginning.
+// reportEnd calls report, unless it is nil, to report the end of a lease to the Observer.
+// If the Observer does not know of the lease yet, announce calls report later, after it
+// has reported the beginning.
 func (l *Lease) reportEnd(report func()) {
 	l.h.mu.Lock()
 	if !l.announced {
