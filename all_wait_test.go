@@ -29,7 +29,7 @@ func inBothModes(t *testing.T, f func(t *testing.T, w *world, client func() *paw
 	}
 }
 
-// export returns the locks of an export: its tenant, and a permit of a pool.
+// export returns the locks of an export: the mutex of its tenant, and a permit of a pool.
 func export(c *pawl.Client, tenant string) *pawl.Group {
 	return pawl.All(c.Semaphore("exports", 4).Permits(1), c.Mutex("tenant:"+tenant))
 }
@@ -130,8 +130,8 @@ func TestNoCallerOfAllStarves(t *testing.T) {
 		took, err := timed(func() error {
 			return pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Do(ctx, func(context.Context) error { return nil })
 		})
-		// At most three claims are ahead in each queue: in each of eight rounds, and
-		// then once for each name.
+		// The caller queues in each of eight rounds, and then once for each of three
+		// names. At most three claims are ahead each time.
 		if most := (8 + 3) * 3 * 13 * time.Second; err != nil || took > most {
 			t.Errorf("Do took %v: %v; want no more than %v", took, err, most)
 		}

@@ -20,7 +20,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		lease := must(a.Mutex("x").Lock(background))(t)
 		foreign := must(b.Mutex("y").Lock(background))(t)
 		waiters := make(chan error)
-		for _, name := range []string{"x", "x", "y", "y"} { // behind its own client, and behind another
+		for _, name := range []string{"x", "x", "y", "y"} { // this client holds x, and the other y
 			go func() { waiters <- errOf(a.Mutex(name).Lock(background)) }()
 		}
 		synctest.Wait()
@@ -297,7 +297,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	}
 }
 
-// The backend may grant a claim whose caller gave up until the claim's request ends.
+// When a caller gives up, the backend may still grant its claim until the request ends.
 // Close waits for that end, and then releases the claim.
 func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -90,7 +90,7 @@ type hostileRun struct {
 	w      *world
 	c      *pawl.Client
 	events *eventRecorder
-	done   chan struct{} // closed after the client
+	done   chan struct{} // closed after the client was closed
 
 	forgetful bool // some leases are not released
 

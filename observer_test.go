@@ -36,7 +36,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	}
 	wantEqual(t, "allocations in 1000 cycles without an Observer", allocations(nil), 0)
 	o := &pawl.Observer{Acquired: func(pawl.AcquiredEvent) {}, Released: func(pawl.ReleasedEvent) {}}
-	// The least shows that the test sees allocations.
+	// The lower bound shows that the test sees allocations.
 	wantWithin(t, "allocations in 1000 cycles with an Observer", allocations(o), 1000, 100_000)
 }
 
@@ -149,8 +149,7 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	})
 }
 
-// An event of a repeated release has the ID of the claim. If the lease was passed on, it
-// is the last claim.
+// An event of a repeated release has the ID of the claim that had the lease last.
 func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		events := &eventRecorder{}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter of the local queue that sends nothing gives up a failing backend after the
-// same time as one that sends requests.
+// While the backend fails, a waiter in the local queue, which sends nothing, gives up
+// after the same time as a waiter that sends requests.
 func TestWaitersRetryAFailingBackendForABoundedTime(t *testing.T) {
 	for _, waiters := range []int{1, 20} {
 		runInWorld(t, strconv.Itoa(waiters), func(t *testing.T, w *world) {

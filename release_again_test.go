@@ -100,7 +100,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 		s.mu.Lock()
 		answersReleases = true
 		s.mu.Unlock()
-		time.Sleep(1100 * time.Millisecond) // the longest pause
+		time.Sleep(1100 * time.Millisecond) // longer than the longest pause between two releases
 		w.wantFree("x")
 	})
 }

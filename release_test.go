@@ -50,7 +50,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		begun, answer := make(chan struct{}), make(chan struct{})
 		net.setHooks(func(op string) error {
 			if op == "release" {
-				net.setHooks(nil, nil) // only the first
+				net.setHooks(nil, nil) // only the first release has to wait
 				close(begun)
 				<-answer
 			}

@@ -134,7 +134,7 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 	})
 }
 
-// The time for which a watch retries begins again with each failure.
+// The time for which a watch retries begins again with each outage.
 func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
@@ -224,7 +224,7 @@ func TestWatchGoesOnAfterAnOutage(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		noError(t, lease.Release(background))
-		slices.Sort(yielded) // of the two watches
+		slices.Sort(yielded) // because the order of the two watches varies
 		want := []string{"down", "down", "down", "down", "held by 0", "held by 1", "held by 1", "held by 1", "led false", "led true", "led true", "led true"}
 		if !slices.Equal(yielded, want) {
 			t.Errorf("yielded %q, want %q", yielded, want)
@@ -272,7 +272,7 @@ func TestWatchSeesExpiriesAtOnce(t *testing.T) {
 func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	for how, c := range map[string]struct {
 		breakPushes func(net *network)
-		idle, busy  int // requests in 100 s, and in one
+		idle, busy  int // requests in 100 s without a change, and in 1 s of changes
 	}{
 		"pushed":      {func(*network) {}, 20, 100},
 		"unsupported": {func(net *network) { net.noSignals, net.noPush = true, true }, 200, 40},
@@ -309,7 +309,7 @@ func TestWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	}
 }
 
-// A watch sends no more requests while its reads fail and the backend still pushes.
+// The bounds also hold while the reads fail and the backend still pushes.
 func TestAFailingWatchSendsNoMoreThanTheDocumentedRequests(t *testing.T) {
 	const most = 1000 // requests in 10 s
 	for what, watch := range map[string]func(ctx context.Context, c *pawl.Client){
