@@ -46,7 +46,7 @@ func TestAGrantThatArrivesAfterItsTTLIsRefused(t *testing.T) {
 
 // Until the backend has answered that the name is held, readers of one client do not wait
 // for each other.
-func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
+func TestATryOfAReaderIsNotRefusedBecauseAnotherReaderClaims(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.latency = 300 * time.Millisecond
 		first := make(chan *pawl.Lease)

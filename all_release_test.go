@@ -101,7 +101,7 @@ func TestAGroupReleasesItsLeasesInParallel(t *testing.T) {
 }
 
 // The first name of a Group is free after the others: see GroupLease.Release.
-func TestTheFirstOfAGroupIsReleasedLast(t *testing.T) {
+func TestTheFirstNameOfAGroupIsReleasedLast(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var released []string
 		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-func TestAllAreHeldOrNone(t *testing.T) {
+func TestAGroupHoldsAllItsLocksOrNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
 		three := func(c *pawl.Client) *pawl.Group {
@@ -47,7 +47,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 	})
 }
 
-func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
+func TestALostLockEndsTheWholeGroup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, other := w.twoClients()
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
@@ -129,7 +129,7 @@ func TestConcurrentReleasesOfAGroupReturnTheSame(t *testing.T) {
 
 // When ctx ends, the client releases in the background the locks that it has got. If the
 // backend hangs, each release takes as long as a request may.
-func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
+func TestLockOfAGroupEndsWithItsCtxThoughTheBackendHangs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.slowClient(nil, func(op string, n int) time.Duration {
 			if op == "release" && n <= 2 {

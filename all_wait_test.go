@@ -278,7 +278,7 @@ func anyGroup(c *pawl.Client, dice *rand.Rand, mixed bool) (locks *pawl.Group, w
 	return pawl.All(parts...), weights
 }
 
-func TestAWaitForAllThatEndsNamesTheLockInTheWay(t *testing.T) {
+func TestAWaitForAllThatGivesUpNamesTheLockInTheWay(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		c, other := client(), client()
 		for _, name := range []string{"x", "y", "z"} {

@@ -138,7 +138,7 @@ func (d ttlHider) Inspect(ctx context.Context, name string) (driver.Entry, error
 }
 
 // After a wrong guess, two holders would run at the same time.
-func TestBreakGuessesNoTTL(t *testing.T) {
+func TestBreakRefusesToGuessATTL(t *testing.T) {
 	c := must(pawl.New(ttlHider{memlock.New(nil)}, nil))(t)
 	defer c.Close()
 	lease := must(c.Mutex("x").Lock(background))(t)

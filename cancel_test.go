@@ -22,7 +22,7 @@ func TestAnEndedCtxSendsNothing(t *testing.T) {
 	})
 }
 
-func TestDeadlineOfAWaitNamesNoFormerHolder(t *testing.T) {
+func TestAWaitThatTimesOutDoesNotNameAFormerHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
 		gone := must(a.Mutex("x").Lock(background))(t)
@@ -69,7 +69,7 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	}
 }
 
-func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
+func TestAGrantAfterTheEndOfTheCtxIsReleased(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, net *network) {
 		net.acquireFunc = func(_ context.Context, c driver.Claim) (driver.Grant, error) { // it ignores its ctx
 			time.Sleep(600 * time.Millisecond)

@@ -51,7 +51,7 @@ func TestDoWithANilFunctionClaimsNothing(t *testing.T) {
 	})
 }
 
-func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
+func TestTheFunctionOfDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		ctx, cancel := context.WithCancel(background)
 		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
@@ -79,7 +79,7 @@ func TestDoHasTheFenceAndEndsWithItsCtxOrLease(t *testing.T) {
 	})
 }
 
-func TestTryDoReportsThatItWasSkipped(t *testing.T) {
+func TestTryDoReportsThatItsFunctionWasSkipped(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, a *pawl.Client, _ *network) {
 		b, net, other := w.twoWithNetwork()
 		must(a.Mutex("x").Lock(background))(t)
@@ -145,7 +145,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 }
 
 // The ctx of f ends before the name is free, so goroutines that f started can stop.
-func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
+func TestDoEndsTheCtxOfItsFunctionBeforeItReleasesTheName(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		var given context.Context
 		net.setHooks(func(op string) error {

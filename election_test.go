@@ -223,7 +223,7 @@ func wantLeaderValue(t *testing.T, e *pawl.Election, want string) {
 }
 
 // If a write of a value fails, its repetition does not overwrite a later value.
-func TestAValueThatWasLateDoesNotReplaceALaterOne(t *testing.T) {
+func TestALateWriteOfAValueDoesNotReplaceALaterOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net, other := w.twoWithNetwork()
 		held := must(other.Mutex("jobs").Lock(background))(t)
@@ -303,7 +303,7 @@ func TestAValueThatIsSetDuringTheWaitIsPublished(t *testing.T) {
 }
 
 // The release notifies the next leader, which sends no request before its term begins.
-func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
+func TestShutdownLetsTheNextLeaderBeginAtOnce(t *testing.T) {
 	for how, want := range map[string]error{"Shutdown": pawl.ErrClosed, "Stop": context.Canceled} {
 		runInWorld(t, how, func(t *testing.T, w *world) {
 			a, leaderNet := w.client(nil)

@@ -195,4 +195,4 @@ type migrations struct {
 func (m migrations) Up(ctx context.Context) ([]int, error) { return nil, m.work(ctx) }
 
 // Examples with a *testing.T are not run by the go command.
-func TestTheExampleWithSynctestHolds(t *testing.T) { synctest.Test(t, stopsWhenItsLockIsTaken) }
+func TestTheExampleWithSynctestPasses(t *testing.T) { synctest.Test(t, stopsWhenItsLockIsTaken) }

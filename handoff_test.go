@@ -67,7 +67,7 @@ func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
 }
 
 // TestALeaseServesOnlyAClaimThatAskedForTheSame tries every field of a claim.
-func TestALeaseIsPassedOnlyToAClaimLikeIt(t *testing.T) {
+func TestALeaseIsPassedOnlyToAClaimForTheSame(t *testing.T) {
 	for name, other := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
 		"the same":     lockWith(nil),
 		"reader":       func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.RWMutex("x").RLock },
@@ -183,7 +183,7 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 
 // Without push a waiter polls. But when its own process releases the lock, it claims the
 // lock at once.
-func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
+func TestAWaiterClaimsAtOnceWhenItsOwnProcessReleasesTheLock(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		net.noPush, net.noSignals = true, true
 		held := must(c.Mutex("x").Lock(background))(t)
@@ -201,7 +201,7 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	})
 }
 
-func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
+func TestTheFirstWaiterQueuesInTheBackendWhileTheLastLeaseOfARangeIsHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.twoClients()
 		l := waiterLine{t: t}

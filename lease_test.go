@@ -29,7 +29,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 }
 
 // A function that context.AfterFunc runs at the end of a lease may use the client.
-func TestAFunctionAfterALeaseMayUseTheClient(t *testing.T) {
+func TestAFunctionThatRunsAfterALeaseMayUseTheClient(t *testing.T) {
 	for how, end := range map[string]func(l *pawl.Lease, net *network, other *pawl.Client) error{
 		"released": func(l *pawl.Lease, _ *network, _ *pawl.Client) error { return l.Release(background) },
 		"lost":     func(l *pawl.Lease, net *network, _ *pawl.Client) error { defer net.down()(); <-l.Done(); return nil },

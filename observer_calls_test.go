@@ -148,7 +148,7 @@ func TestObserverThatFailsInACallLeavesNothingBehind(t *testing.T) {
 
 // If Lost or Failed ends the client's goroutine that calls it, no other lease is lost. (A
 // panic there ends the program, as in any goroutine without a recover.)
-func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
+func TestAnObserverThatEndsGoroutinesOfTheClientHarmsNoLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{
 			Lost:   func(pawl.LostEvent) { runtime.Goexit() },

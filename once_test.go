@@ -35,7 +35,7 @@ func loseReply(net *network, outage time.Duration) {
 
 // The answer to the grant that wrote the key was lost, and the lease has ended since. So
 // it is unknown whether another instance has done the task.
-func TestAKeyThatTheClaimMayHaveWrittenIsNotDone(t *testing.T) {
+func TestAKeyThatTheClaimItselfMayHaveWrittenDoesNotCountAsDone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{TTL: 3 * time.Second})
 		loseReply(net, 4*time.Second)
@@ -187,7 +187,7 @@ func TestOnceReportsALossOnce(t *testing.T) {
 }
 
 // Each unordered key has its own name, and so its own fences.
-func TestTheFenceOfAKeyIsFound(t *testing.T) {
+func TestFenceOfFindsTheFenceOfAKey(t *testing.T) {
 	withClient(t, func(t *testing.T, w *world, c *pawl.Client, _ *network) {
 		for _, once := range []*pawl.Once{c.Once("x"), c.Once("orders", pawl.WithUnorderedKeys())} {
 			name := once.LockName("17")

@@ -120,7 +120,7 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 
 // Releases that are not confirmed cost few goroutines, and the client bounds the requests
 // to a backend that refuses them.
-func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
+func TestRequestsToABackendThatRefusesForLongAreBounded(t *testing.T) {
 	for name, down := range map[string]func(net *network){
 		"refuses": func(net *network) { net.down() },
 		"hangs":   func(net *network) { net.setStuck(allRequests) },

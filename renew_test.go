@@ -203,7 +203,7 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 	})
 }
 
-func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
+func TestMissedRenewalsAreNotMadeUpAfterAPause(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, net, slept := w.sleepingClient()
 		lease := must(c.Mutex("x").Lock(background))(t)
@@ -237,7 +237,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 
 // A repeated renewal of a single lease has as much time as the first one, even near the
 // end of a maximum hold.
-func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
+func TestARepeatedRenewalOfOneLeaseHasAsMuchTimeAsTheFirst(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		lease := must(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))(t)
 		up := net.down()

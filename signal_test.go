@@ -154,7 +154,7 @@ func TestRetrySignalMakesEveryWaiterAskAndEveryHolderCheck(t *testing.T) {
 
 // A driver may wrap another one, for example to trace it. With Unwrap it keeps the push
 // of the inner driver. Without Unwrap the client knows that no signal comes, and polls.
-func TestAWrappedDriverHandsOverSoon(t *testing.T) {
+func TestAWaiterBehindAWrappedDriverIsGrantedSoon(t *testing.T) {
 	for what, wrap := range map[string]func(d driver.Driver) driver.Driver{
 		"with Unwrap":    func(d driver.Driver) driver.Driver { return unwrappable{d} },
 		"without Unwrap": func(d driver.Driver) driver.Driver { return struct{ driver.Driver }{d} },

@@ -87,7 +87,7 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 }
 
 // A waiter far from the head of a long queue renews its place less often, but keeps it.
-func TestAWaiterFarFromTheHeadAsksLessOften(t *testing.T) {
+func TestAWaiterFarFromTheHeadRenewsItsPlaceLessOften(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const waiters = 200
 		holder, _ := w.client(nil)

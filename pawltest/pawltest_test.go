@@ -121,7 +121,7 @@ func TestAFaultForAllAffectsNewClients(t *testing.T) {
 }
 
 // A client's driver pushes grants and changes, and claims several names in one step.
-func TestThePushesOfTheMemoryArrive(t *testing.T) {
+func TestGrantsAndChangesArePushed(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
 		one, two := b.Client(nil), b.Client(nil)
 		seen := make(chan int, 10)
