@@ -33,7 +33,7 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	}
 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL), queueTTL: cl.QueueTTL}
-	defer a.leave()
+	defer a.dropUngranted()
 	h, now, err := a.run(now)
 	if err == nil && !c.startRenewing(h, now) {
 		// Close has begun without knowing this hold, so Close would not end it.
@@ -44,12 +44,12 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 		return nil, err
 	}
 	a.granted = true
-	return c.begin(w, h, now), nil
+	return c.beginLease(w, h, now), nil
 }
 
-// begin makes the first lease of a hold. From here on the lease may be lost at any
+// beginLease makes the first lease of a hold. From here on the lease may be lost at any
 // moment.
-func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
+func (c *core) beginLease(w *waiter, h *hold, now clock.Reading) *Lease {
 	inDoubt := c.inboxes.SetHold(h.claim.Token, &h.claim.inbox, h)
 	lease := h.grant(now)
 	if check := h.claim.health; check != nil {

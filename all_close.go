@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-go/pawl/internal/returner"
 )
 
-// firstLeaseTimeout is the longest time for which closeAll keeps the first lease while it
-// releases the others.
+// firstLeaseTimeout is the longest time for which releaseAll keeps the first lease while
+// it releases the others.
 const firstLeaseTimeout = 100 * time.Millisecond
 
-// closeAll releases leases, at least one, side by side, and returns when the backends
+// releaseAll releases leases, at least one, side by side, and returns when the backends
 // have answered. It releases the first one last: callers that want the same names wait
 // for it, and then find the others free. Group.acquire sorts the leases, so that the
 // first name is the same for all of these callers.
 //
-// closeAll waits until bound ends, and no longer than one request may take. Then the
+// releaseAll waits until bound ends, and no longer than one request may take. Then the
 // client releases the rest in the background. ctx has the values for the Observer.
-func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
+func releaseAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {
 		longest = max(longest, l.h.c.settings.requestTimeout(l.h.claim.TTL))
@@ -30,7 +30,7 @@ func closeAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	boundedCtx := lazyctx.WithDeadline(bound, time.Now().Add(longest))
 	defer boundedCtx.Cancel()
 	errs := make([]error, len(leases))
-	end := func(i int) { errs[i] = leases[i].close(ctx, boundedCtx, unused) }
+	end := func(i int) { errs[i] = leases[i].releaseWithin(ctx, boundedCtx, unused) }
 	others := callInParallel(len(leases)-1, func(i int) { end(i + 1) })
 	defer others.join() // even if the Observer panics
 	select {

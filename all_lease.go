@@ -125,7 +125,7 @@ func (l *GroupLease) end(ctx context.Context, unused bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	l.answer = closeAll(ctx, lazyctx.WithoutCancel(ctx), l.leases, unused)
+	l.answer = releaseAll(ctx, lazyctx.WithoutCancel(ctx), l.leases, unused)
 	return l.answer
 }
 
@@ -141,8 +141,8 @@ func (l *GroupLease) giveUp(ctx context.Context, cause error) {
 	switch { // giveUp drops the errors, because the Observer gets them
 	case len(leases) == 0:
 	case ctxErr(ctx) != nil, errors.Is(cause, ErrUnavailable):
-		leases[0].h.c.runInBackground(func() { _ = closeAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
+		leases[0].h.c.runInBackground(func() { _ = releaseAll(ctx, lazyctx.WithoutCancel(ctx), leases, true) })
 	default:
-		_ = closeAll(ctx, ctx, leases, true)
+		_ = releaseAll(ctx, ctx, leases, true)
 	}
 }

@@ -15,7 +15,7 @@ import (
 type step struct {
 	c          *core
 	claims     []*claim
-	mayHold    bool // the backend may have granted the claims, so leave releases them
+	mayHold    bool // the backend may have granted the claims, so dropUngranted releases them
 	leaseCount int  // how many of the claims have a lease
 }
 
@@ -41,16 +41,16 @@ func (c *core) acquireTogether(ctx context.Context, claims []*claim, all *[]*Lea
 		return 0, err
 	}
 	s := &step{c: c, claims: claims}
-	defer s.leave()
+	defer s.dropUngranted()
 	if err = s.run(ctx, backend, all); err != nil {
 		at = s.refusedIndex(err)
 	}
 	return at, err
 }
 
-// leave removes the claims that have no lease from the lists of this process, as
-// attempts.leave does. It releases those that the backend may have granted.
-func (s *step) leave() {
+// dropUngranted removes the claims that have no lease from the lists of this process, as
+// attempts.dropUngranted does. It releases those that the backend may have granted.
+func (s *step) dropUngranted() {
 	for _, cl := range s.claims[s.leaseCount:] {
 		s.c.inboxes.Remove(cl.Token, &cl.inbox)
 		if s.mayHold {
@@ -71,7 +71,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Leas
 	case err == nil && ctxErr(ctx) != nil:
 		return ctxErr(ctx) // no caller waits for the leases any more
 	case err == nil:
-		return s.begin(sent, s.c.now(), grants, all)
+		return s.beginLeases(sent, s.c.now(), grants, all)
 	case isAnswer(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 		s.mayHold = false
 		return err
@@ -108,8 +108,8 @@ func (s *step) send(ctx context.Context, backend driver.AllAcquirer, sent clock.
 	return grants, err
 }
 
-// begin makes the leases, if all of them have enough time left.
-func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lease) error {
+// beginLeases makes the leases, if all of them have enough time left.
+func (s *step) beginLeases(sent, now clock.Reading, grants []driver.Grant, all *[]*Lease) error {
 	terms := make([]trust.Term, len(s.claims))
 	for i, cl := range s.claims {
 		if terms[i] = trust.NewTerm(sent, grants[i].TTL, cl.marginOf(cl.TTL)); !terms[i].Fresh(now) {
@@ -122,7 +122,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 			return ErrClosed // Close does not know this hold, nor the next ones
 		}
 		s.leaseCount++
-		*all = append(*all, s.c.begin(nil, h, now))
+		*all = append(*all, s.c.beginLease(nil, h, now))
 	}
 	s.mayHold = false
 	return nil

@@ -29,8 +29,8 @@ func inBothModes(t *testing.T, f func(t *testing.T, w *world, client func() *paw
 	}
 }
 
-// export returns the locks of an export: the mutex of its tenant, and a permit of a pool.
-func export(c *pawl.Client, tenant string) *pawl.Group {
+// exportLocks returns the locks of an export: the mutex of its tenant, and a permit.
+func exportLocks(c *pawl.Client, tenant string) *pawl.Group {
 	return pawl.All(c.Semaphore("exports", 4).Permits(1), c.Mutex("tenant:"+tenant))
 }
 
@@ -40,7 +40,7 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 		began := time.Now()
 		for range 4 {
 			all.Go(func() {
-				noError(t, export(client(), "a").Do(background, func(context.Context) error {
+				noError(t, exportLocks(client(), "a").Do(background, func(context.Context) error {
 					time.Sleep(time.Minute)
 					return nil
 				}))
@@ -49,7 +49,7 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 		time.Sleep(time.Second)
 		wantEqual(t, "permits that are held while one export runs", len(w.entry("exports").Holders), 1)
 		took, err := timed(func() error {
-			return export(client(), "b").Do(background, func(context.Context) error { return nil })
+			return exportLocks(client(), "b").Do(background, func(context.Context) error { return nil })
 		})
 		if err != nil || took > 0 {
 			t.Errorf("the export of another tenant took %v: %v", took, err)
@@ -66,7 +66,7 @@ func TestOnlyExportsThatRunHoldPermits(t *testing.T) {
 	inBothModes(t, func(t *testing.T, w *world, client func() *pawl.Client) {
 		var running atomic.Int64
 		run := func(tenant string, times int, each time.Duration) func() {
-			locks := export(client(), tenant)
+			locks := exportLocks(client(), tenant)
 			return func() {
 				for range times {
 					noError(t, locks.Do(background, func(context.Context) error {

@@ -44,7 +44,7 @@ func TestLeasesNeverOverlapOverAFaultyNetwork(t *testing.T) {
 					users.Go(func() {
 						for range 30 {
 							i := d.intN(len(held))
-							held[i].use(t, c, names[i], d)
+							held[i].claimAndHold(t, c, names[i], d)
 						}
 					})
 				}
@@ -75,8 +75,8 @@ type heldLease struct {
 	weight, limit int
 }
 
-// use claims the name in a random way, and holds the lease for a while.
-func (h *heldLeases) use(t *testing.T, c *pawl.Client, name string, d *dice) {
+// claimAndHold claims the name in a random way, and holds the lease for a while.
+func (h *heldLeases) claimAndHold(t *testing.T, c *pawl.Client, name string, d *dice) {
 	options := []pawl.LockOption{pawl.WithTTL(mixedTTLs[d.intN(4)])}
 	if d.oneIn(4) {
 		options = append(options, pawl.WithMaxHold(mixedTTLs[d.intN(4)]))

@@ -45,7 +45,7 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	}
 	if s, ok := driver.As[driver.Signaler](d); ok {
 		c.isSignaler = true
-		c.stopListen = s.Listen(c.signal)
+		c.stopListen = s.Listen(c.handleSignal)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopRenewing = cancel

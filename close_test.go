@@ -90,7 +90,7 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 func TestCloseReportsUnreleasedLeases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := &server{healthy: func(l driver.LeaseRef) bool { return l.Name != "x3" && l.Name != "x7" }}
-		c := w.serve(10, s)
+		c := w.clientWithLeases(10, s)
 		took, err := timed(c.Close)
 		isError(t, err, pawl.ErrUnavailable)
 		wantWithin(t, "Close took", took, 0, 3*time.Second)
@@ -166,7 +166,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 		"far too many":        {3000, &server{releaseTime: 20 * time.Millisecond}, 15 * time.Second, 17 * time.Second, 2000},
 	} {
 		runInWorld(t, what, func(t *testing.T, w *world) {
-			client := w.serve(c.leases, c.server)
+			client := w.clientWithLeases(c.leases, c.server)
 			took, err := timed(client.Close)
 			wantWithin(t, "Close took", took, c.least, c.most)
 			if c.left > 0 {
@@ -209,7 +209,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 			for range 20 { // the order in which Close sees the events is random
 				inWorld(t, func(t *testing.T, w *world) {
 					s := &server{releaseTime: time.Millisecond, healthy: healthy}
-					c := w.serve(200, s)
+					c := w.clientWithLeases(200, s)
 					ctx, cancel := context.WithCancel(background)
 					cancel()
 					began := time.Now()
@@ -276,7 +276,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	} {
 		runInWorld(t, name, func(t *testing.T, w *world) {
 			s := &server{healthy: func(driver.LeaseRef) bool { return !c.hangs }}
-			client := w.serve(1, s)
+			client := w.clientWithLeases(1, s)
 			s.closeTime = c.takes
 			ctx := timeoutCtx(t, max(c.timeout, 0))
 			if c.timeout < 0 {

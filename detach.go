@@ -130,7 +130,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.finish(ErrDetached); err != nil {
 		return "", err
 	}
-	h.leave(time.Now())
+	h.removeFromLists(time.Now())
 	c.waitForRenewal(ctx, h) // wait also for a renewal that was sent while Confirm waited
 	if c.observer != nil {
 		l.reportRelease(ctx, ErrDetached)
@@ -239,7 +239,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 		return nil, ErrClosed // the lease stays held, and its handle stays valid
 	}
 	held = true
-	lease := c.begin(nil, h, now)
+	lease := c.beginLease(nil, h, now)
 	if c.observer != nil {
 		lease.announce(time.Since(began))
 	}

@@ -158,8 +158,8 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	return s.network.Release(ctx, l)
 }
 
-// serve makes a client of a server, and acquires this number of leases.
-func (w *world) serve(leases int, s *server) *pawl.Client {
+// clientWithLeases makes a client of a server, and acquires this number of leases.
+func (w *world) clientWithLeases(leases int, s *server) *pawl.Client {
 	w.t.Helper()
 	s.network = w.network()
 	c := w.clientOf(s, nil)

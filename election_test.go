@@ -164,8 +164,8 @@ func TestStatusSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 }
 
 // campaign runs an election until ctx ends or the lead is lost. It returns when Run
-// waits. leads waits until the term begins.
-func campaign(ctx context.Context, t *testing.T, e *pawl.Election) (leads func(), ended <-chan error) {
+// waits. awaitTerm waits until the term begins.
+func campaign(ctx context.Context, t *testing.T, e *pawl.Election) (awaitTerm func(), ended <-chan error) {
 	began, done := make(chan struct{}, 9), make(chan error, 1)
 	go func() {
 		done <- e.Run(ctx, func(ctx context.Context) error { began <- struct{}{}; <-ctx.Done(); return ctx.Err() })
@@ -191,7 +191,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		held := must(a.Mutex("jobs").Lock(background))(t)
 		e := b.Election("jobs", pawl.WithValue([]byte("old")))
 		ctx, cancel := context.WithCancel(background)
-		leads, ended := campaign(ctx, t, e)
+		awaitTerm, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("new")))
 		fails := 3
 		net.setHooks(func(op string) error {
@@ -202,7 +202,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 			return nil
 		}, nil)
 		noError(t, held.Release(background))
-		leads()
+		awaitTerm()
 		isError(t, (<-failures).Err, pawl.ErrUnavailable)
 		wantLeaderValue(t, e, "old")
 		time.Sleep(15 * time.Second) // too short for three renewals of the lease
@@ -229,11 +229,11 @@ func TestALateWriteOfAValueDoesNotReplaceALaterOne(t *testing.T) {
 		held := must(other.Mutex("jobs").Lock(background))(t)
 		e := a.Election("jobs")
 		ctx, cancel := context.WithCancel(background)
-		leads, ended := campaign(ctx, t, e)
+		awaitTerm, ended := campaign(ctx, t, e)
 		noError(t, e.SetValue(background, []byte("first")))
 		net.setHooks(nil, failRequests("renew"))
 		noError(t, held.Release(background))
-		leads()
+		awaitTerm()
 		net.setHooks(nil, nil)
 		noError(t, e.SetValue(background, []byte("second")))
 		time.Sleep(time.Minute)

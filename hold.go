@@ -228,15 +228,15 @@ func (h *hold) lose(loss LostError) {
 	if cancel != nil {
 		cancel(&loss)
 	}
-	h.leave(now.Mono)
+	h.removeFromLists(now.Mono)
 	if l != nil {
 		l.reportEnd(l.lossReport(&loss))
 	}
 }
 
-// leave removes the hold from all lists of this process: the core does not renew it,
-// check it or pass it on any more. Every end of a hold calls leave.
-func (h *hold) leave(now time.Time) {
+// removeFromLists removes the hold from all lists of this process: the core does not
+// renew it, check it or pass it on any more. Every end of a hold calls removeFromLists.
+func (h *hold) removeFromLists(now time.Time) {
 	c := h.c
 	c.renewals.Remove(&h.renewal)
 	c.inboxes.Remove(h.claim.Token, &h.claim.inbox)

@@ -25,7 +25,7 @@ func TestALossBeforeTheGrantIsReportedAfterIt(t *testing.T) {
 		noError(t, err)
 		c.startRenewing(h, now)
 		h.lose(LostError{Reason: ReasonExpired})
-		lease := c.begin(nil, h, now)
+		lease := c.beginLease(nil, h, now)
 		if lease.Err() == nil || lease.pendingEnd == nil || losses != 0 {
 			t.Errorf("Err is %v, and %d losses were reported; want a loss that is not reported yet", lease.Err(), losses)
 		}

@@ -129,13 +129,13 @@ func (h *hostileRun) run() {
 	for range 8 {
 		users.Go(func() {
 			for range 12 {
-				inGoroutine(h.use)
+				inGoroutine(h.useOnce)
 				time.Sleep(h.randomTime(time.Second))
 			}
 		})
 	}
 	rival, _ := h.w.client(nil)
-	users.Go(func() { h.rival(rival) })
+	users.Go(func() { h.runRival(rival) })
 	time.Sleep(h.randomTime(40 * time.Second))
 	h.end()
 	close(h.done)
@@ -185,8 +185,8 @@ func (h *hostileRun) end() {
 	}
 }
 
-// use makes one call of a user, and ends the lease that it got.
-func (h *hostileRun) use() {
+// useOnce makes one call of a user, and ends the lease that it got.
+func (h *hostileRun) useOnce() {
 	ctx, cancel := context.WithTimeout(context.WithValue(background, callKey{}, true), h.randomTime(20*time.Second))
 	defer cancel()
 	name := names[h.intN(len(names))]
@@ -229,8 +229,8 @@ func (h *hostileRun) use() {
 	both.Wait()
 }
 
-// rival is another client that breaks, forces and tries locks until the client is closed.
-func (h *hostileRun) rival(c *pawl.Client) {
+// runRival breaks, forces and tries locks with another client until the client is closed.
+func (h *hostileRun) runRival(c *pawl.Client) {
 	for {
 		select {
 		case <-h.done:

@@ -23,11 +23,11 @@ func (l *Lease) Release(ctx context.Context) error { return l.end(ctx, false) }
 // has not begun its work.
 func (l *Lease) ReleaseUnused(ctx context.Context) error { return l.end(ctx, true) }
 
-func (l *Lease) end(ctx context.Context, unused bool) error { return l.close(ctx, nil, unused) }
+func (l *Lease) end(ctx context.Context, unused bool) error { return l.releaseWithin(ctx, nil, unused) }
 
-// close implements every release. It waits for the backend until the time limit of one
-// request, or until bound ends. bound may be nil.
-func (l *Lease) close(ctx, bound context.Context, unused bool) error {
+// releaseWithin implements every release. It waits for the backend until the time limit
+// of one request, or until bound ends. bound may be nil.
+func (l *Lease) releaseWithin(ctx, bound context.Context, unused bool) error {
 	if l.neverGranted() {
 		return errNoLease
 	}
@@ -160,7 +160,7 @@ func (c *core) wakeQueued(name string) {
 
 func (h *hold) giveBack(bound context.Context, sent time.Time, l *Lease) error {
 	c := h.c
-	h.leave(sent)
+	h.removeFromLists(sent)
 	attempt := c.settings.requestContext(bound, &h.request, h.claim.TTL, sent)
 	defer attempt.Cancel()
 	c.waitForRenewal(attempt, h) // so that no renewal reaches the backend after the release

@@ -31,8 +31,8 @@ func (c *core) waitForRenewal(ctx context.Context, h *hold) {
 	}
 }
 
-// signal handles a signal. The driver calls it, so it must not block.
-func (c *core) signal(s driver.Signal) {
+// handleSignal handles a signal. The driver calls it, so it must not block.
+func (c *core) handleSignal(s driver.Signal) {
 	if s.Token.IsZero() {
 		c.inboxes.PutAll(s)
 		c.renewals.Check(c.now().Mono)

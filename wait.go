@@ -31,14 +31,14 @@ type attempts struct {
 	fails        int
 	failure      error
 
-	asking  bool // a call of the driver or the Observer is under way: if it panics, leave releases the claim
+	asking  bool // a call of the driver or the Observer runs: if it panics, dropUngranted releases the claim
 	granted bool
 }
 
-// leave removes a claim that was not granted from the lists of this process. It runs even
-// if the driver or the Observer panics: otherwise a caller that recovers would leave a
-// blocked local queue and a claim in the backend.
-func (a *attempts) leave() {
+// dropUngranted removes a claim that was not granted from the lists of this process. It
+// runs even if the driver or the Observer panics: otherwise a caller that recovers would
+// leave a blocked local queue and a claim in the backend.
+func (a *attempts) dropUngranted() {
 	if a.granted {
 		return
 	}
@@ -164,7 +164,7 @@ func isAnswer(err error) bool {
 }
 
 // callObserver calls the Observer. If the Observer panics, or ends the goroutine, asking
-// is still set, so leave releases the claim in the backend.
+// is still set, so dropUngranted releases the claim in the backend.
 func (a *attempts) callObserver(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
