@@ -12,8 +12,8 @@
 //  2. Implement the optional abilities that the backend has, and no others: [Signaler],
 //     [Watcher], [Lister], [LeaseBreaker], [Diagnoser], [FenceRaiser], [AllAcquirer].
 //     New and Open of the backend return a [Driver]; its users find the abilities with
-//     [As]. A driver around another one keeps the abilities of that driver with a method
-//     Unwrap.
+//     [As]. A driver that wraps another one keeps the abilities of that driver if it has
+//     a method Unwrap.
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
 //
@@ -326,14 +326,14 @@ type Properties struct {
 	FenceSurvives FenceSurvival // the events after which the next fence is still greater
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
 	PushesGrants  bool          // it sends signals; if not, waiters poll
-	PushesChanges bool          // it is a Watcher that reports changes; if not, watching means polling
+	PushesChanges bool          // it is a Watcher that reports changes; if not, watches poll
 
 	// MaxOverrun is the longest time by which a lease may outlast its TTL, on a backend
 	// that knows the instant of a grant or a renewal only as a window.
 	MaxOverrun time.Duration
 
 	// ReportsDeletions means that signals also report leases that an operator deleted
-	// from the backend. If not, the next renewal finds out.
+	// from the backend. If not, the holder's next renewal detects the loss.
 	ReportsDeletions bool
 }
 

@@ -86,22 +86,22 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 	if err != nil {
 		return nil, invalid(what, "has parameters that cannot be read", "NAME=VALUE&NAME=VALUE, percent-encoded")
 	}
-	before := ""
+	lastKnown := ""
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		key, _, _ := strings.Cut(pair, "=")
 		name, _ := url.QueryUnescape(key) // ParseQuery has already read it, so it is valid
 		switch {
 		case pair == "":
 		case slices.Contains(known, name):
-			if before = name; len(values[name]) > 1 && !slices.Contains(repeatable, name) {
+			if lastKnown = name; len(values[name]) > 1 && !slices.Contains(repeatable, name) {
 				return nil, invalid(what, "has the parameter "+name+" twice", "once")
 			}
 		case len(known) == 0:
 			return nil, invalid(what, "has parameters", "none")
 		case knownSynonym(name, known) != "":
 			return nil, invalid(what, "has a TLS parameter under an unknown name", knownSynonym(name, known))
-		case before != "":
-			return nil, invalid(what, "has an unknown parameter behind "+before, sorted(known)+"; %26 for an & in a value")
+		case lastKnown != "":
+			return nil, invalid(what, "has an unknown parameter behind "+lastKnown, sorted(known)+"; %26 for an & in a value")
 		case strings.Contains(u.RawQuery, "@"):
 			return nil, invalid(what, "has an unknown parameter", sorted(known))
 		default:

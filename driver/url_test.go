@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var parameters = []string{"retention", "poll", "addr"}
+var knownParameters = []string{"retention", "poll", "addr"}
 
 func readURL(t *testing.T, raw string) (url.Values, error) {
 	t.Helper()
@@ -18,7 +18,7 @@ func readURL(t *testing.T, raw string) (url.Values, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return driver.URLParameters(u, "test URL", parameters, "addr")
+	return driver.URLParameters(u, "test URL", knownParameters, "addr")
 }
 
 func TestTheParametersOfAURLAreRead(t *testing.T) {

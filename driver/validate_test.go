@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// valid returns a valid claim. A test changes one of its fields.
-func valid() driver.Claim {
+// validClaim returns a valid claim. A test changes one of its fields.
+func validClaim() driver.Claim {
 	return driver.Claim{
 		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "c", Host: "h", PID: 1},
 		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second,
@@ -111,7 +111,7 @@ func TestClaimValidate(t *testing.T) {
 		"a negative PID":       {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := valid()
+			claim := validClaim()
 			c.change(&claim)
 			wantInvalid(t, claim.Validate(), c.field)
 		})
