@@ -17,7 +17,7 @@ func (m *Memory) countNames(prefix string) (n int) {
 	return n
 }
 
-// maxUnswept is the number of names that may be left: the newest on each shard.
+// maxUnswept is the number of names that sweeps may leave: the newest of each shard.
 const maxUnswept = 64 * 2 * sweepEvery
 
 // acquireNames acquires n names, and releases them if release is true.

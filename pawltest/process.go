@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// A process is the driver of one client, with faults between it and the backend. It has
-// each method that a fault affects, including those that push.
+// A process is the driver of one client, with faults between it and the backend. It
+// overrides each method that a fault affects, including those that push.
 type process struct {
 	engine.Driver
 
@@ -34,7 +34,7 @@ func newProcess(d engine.Driver) *process {
 // A fault is the current fault of a process. The zero fault means no fault.
 type fault struct {
 	err   error
-	hang  chan struct{} // closed when the requests need not hang any more
+	hang  chan struct{} // closed when the fault ends; nil: requests do not hang
 	delay time.Duration
 }
 
