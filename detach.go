@@ -122,7 +122,7 @@ func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err != nil {
 		return "", err
 	}
-	defer w.done()
+	defer w.endTurn()
 	c.waitForRenewal(ctx, h) // so that no renewal reaches the backend afterwards
 	if err := l.Confirm(ctx); err != nil {
 		return "", err

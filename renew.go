@@ -156,7 +156,7 @@ func (l *Lease) renewAlone(ctx context.Context, op Op, value []byte) error {
 		if err != nil {
 			return err
 		}
-		defer w.done()
+		defer w.endTurn()
 	}
 	if !c.releases.enter() { // as a Release does, so that Close waits for this call
 		return ErrClosed
@@ -200,7 +200,7 @@ func (h *hold) writeState() *writeState {
 }
 
 // takeWriteTurn waits until no other write of a value is under way, and no earlier one
-// can reach the backend any more. The caller ends the turn with done.
+// can reach the backend any more. The caller ends the turn with endTurn.
 func (l *Lease) takeWriteTurn(ctx context.Context) (*writeState, error) {
 	w := l.h.writeState()
 	select {
@@ -213,13 +213,13 @@ func (l *Lease) takeWriteTurn(ctx context.Context) (*writeState, error) {
 		err = l.Err() // the lease may have been detached meanwhile
 	}
 	if err != nil {
-		w.done()
+		w.endTurn()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *writeState) done() { <-w.turn }
+func (w *writeState) endTurn() { <-w.turn }
 
 // sleep waits for d, while the lease holds and ctx lasts.
 func (l *Lease) sleep(ctx context.Context, d time.Duration) error {

@@ -22,10 +22,10 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 		if testing.Short() && many == 1000 {
 			continue // make test-all runs this case, which takes long
 		}
-		for _, brief := range ttls {
-			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T, w *world) {
+		for _, briefTTL := range ttls {
+			runInWorld(t, fmt.Sprintf("%d beside one of %v", many, briefTTL), func(t *testing.T, w *world) {
 				c, _ := w.clientWithHangingRenewals(nil)
-				healthy := must(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))(t)
+				healthy := must(c.Mutex("x", pawl.WithTTL(briefTTL)).Lock(background))(t)
 				for round := range 4 { // the leases are lost, and replaced
 					for i := range many {
 						must(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))(t)
