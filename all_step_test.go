@@ -51,7 +51,7 @@ func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
 		_, err := pawl.All(a.Mutex("x", pawl.WithValue(value), pawl.WithValueBelow(value)), a.Mutex("y")).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, pawl.ErrValueNotBelow) {
-			t.Errorf("Lock: %v", err)
+			t.Errorf("Lock returns %v, although no other client has written the value", err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestAllHoldsNothingWhileItWaits(t *testing.T) {
 			return exportLocks(client(), "b").Do(background, func(context.Context) error { return nil })
 		})
 		if err != nil || took > 0 {
-			t.Errorf("the export of another tenant took %v: %v", took, err)
+			t.Errorf("the export of another tenant took %v: %v; want no wait", took, err)
 		}
 		all.Wait()
 		wantEqual(t, "four exports of a minute took", time.Since(began), 4*time.Minute)
@@ -358,7 +358,7 @@ func TestACallerThatGivesWayDoesNotHangWithItsInspect(t *testing.T) {
 			return <-ran
 		})
 		if err != nil || took > 2*maxRequestTime {
-			t.Errorf("the Group ran %v after its locks were free: %v", took, err)
+			t.Errorf("the Group ran %v after its locks were free: %v; want %v at most", took, err, 2*maxRequestTime)
 		}
 		w.wantFree("a", "b")
 	})

@@ -26,7 +26,7 @@ func TestABreakNamesTheBreakerAndTheTimeLeft(t *testing.T) {
 			<-lease.Done()
 			took := time.Since(broken)
 			if push && took > 0 || took > 10*time.Second {
-				t.Errorf("the holder was notified after %v", took)
+				t.Errorf("the holder was notified after %v, want at once with signals, and 10 s at most without", took)
 			}
 			lost := wantLoss(t, lease.Err(), pawl.ReasonBroken)
 			wantEqual(t, "the breaker", lost.By.Client, "breaker")
@@ -50,7 +50,7 @@ func TestABreakNamesThePersonAndTheReason(t *testing.T) {
 			t.Errorf("the breaker has the labels %v, want %v", lost.By.Labels, want)
 		}
 		if text := lease.Err().Error(); !strings.Contains(text, ` by=anna@ops-1 reason="the host is gone"`) {
-			t.Errorf("the error is %s", text)
+			t.Errorf("the error does not show the person and the reason: %s", text)
 		}
 		again := must(a.Mutex("x").Lock(background))(t)
 		noError(t, b.Break(background, "x", again.Fence(), noDelay)) // without a person or reason

@@ -99,7 +99,7 @@ func (h *heldLeases) claimAndHold(t *testing.T, c *pawl.Client, name string, d *
 	cancel()
 	if err != nil {
 		if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("acquire: %v", err)
+			t.Errorf("the claim failed with %v, want ErrHeld, ErrUnavailable or DeadlineExceeded", err)
 		}
 		return
 	}
@@ -109,7 +109,7 @@ func (h *heldLeases) claimAndHold(t *testing.T, c *pawl.Client, name string, d *
 		h.check(t)
 	}
 	if err := l.Release(background); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
-		t.Errorf("release: %v", err)
+		t.Errorf("the release failed with %v, want ErrLost or ErrUnavailable", err)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestCloseEndsSoonWhenTheServerIsGone(t *testing.T) {
 					synctest.Wait()
 					took, err := timed(c.Close)
 					if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased == 0 {
-						t.Errorf("Close returns %v", err)
+						t.Errorf("Close returns %v, want a *CloseError with unreleased leases", err)
 					}
 					wantWithin(t, "Close took", took, 0, 3*time.Second)
 					time.Sleep(2 * time.Minute) // nothing is left running after that
@@ -171,7 +171,7 @@ func TestCloseLeavesNothingWhereTheServerIsSlow(t *testing.T) {
 			wantWithin(t, "Close took", took, c.least, c.most)
 			if c.left > 0 {
 				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased < c.left {
-					t.Errorf("%v; want some 2200 unreleased", err)
+					t.Errorf("Close returns %v, want some 2200 unreleased leases", err)
 				}
 				return
 			}
@@ -250,7 +250,7 @@ func TestCloseWithACtxThatIsOverDoesNotWaitForThePauseAfterAnOutage(t *testing.T
 		cancel()
 		took, err := timed(func() error { return c.CloseWithin(ctx) })
 		if err != nil || took > 0 {
-			t.Errorf("Close took %v: %v", took, err)
+			t.Errorf("Close took %v: %v; want no wait, and no error", took, err)
 		}
 		for i := range leases {
 			w.wantFree("x" + strconv.Itoa(i))
@@ -285,7 +285,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			took, err := timed(func() error { return client.CloseWithin(ctx) })
 			wantWithin(t, "Close took", took, 0, c.longest)
 			if !errors.Is(err, c.want) {
-				t.Errorf("%v; want %v", err, c.want)
+				t.Errorf("Close returns %v, want %v", err, c.want)
 			}
 			if c.hangs {
 				wantUnreleased(t, err, 1)

@@ -122,7 +122,7 @@ func TestNoErrorOfTheCtxComesBeforeTheCtxHasEnded(t *testing.T) {
 			ctx := newLateCtx(t, 100*time.Millisecond)
 			err := call(&lateCall{ctx, c, net, setSilent, held})
 			if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
-				t.Errorf("%v, and ctx.Err() is %v", err, ctx.Err())
+				t.Errorf("the call returns %v, and ctx.Err() is %v; want DeadlineExceeded from both", err, ctx.Err())
 			}
 			setSilent(false)
 		})

@@ -65,18 +65,18 @@ func TestAttachNamesTheServerOfAForeignHandle(t *testing.T) {
 		_, err := clientAt("postgres", "postgres a:5432", other).Attach(background, handle)
 		isError(t, err, pawl.ErrInvalid)
 		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
-			t.Errorf("the error is %v", err)
+			t.Errorf("the error is %v, want both kinds of backend in it", err)
 		}
 		oddHandle := must(must(clientAt("re\x1b[2Jdis", "", w.memory).Mutex("z").Lock(background))(t).Detach(background))(t)
 		_, err = here.Attach(background, oddHandle)
 		if isError(t, err, pawl.ErrInvalid); !strings.Contains(err.Error(), `"re\x1b[2Jdis"`) {
-			t.Errorf("the error is %q", err)
+			t.Errorf("the error is %q, want the kind of backend quoted", err)
 		}
 
 		_, err = clientAt("redis", "redis b:6379", other).Attach(background, handle)
 		isError(t, err, pawl.ErrLost)
 		if text := err.Error(); !strings.HasSuffix(text, `expired: the handle is of a lease on "redis a:6379", and this is "redis b:6379"`) {
-			t.Errorf("the error is %s", text)
+			t.Errorf("the error is %s, want both locations in it", text)
 		}
 		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
 		prefixHandle := must(must(clientAt("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background))(t).Detach(background))(t)

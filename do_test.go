@@ -192,7 +192,7 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 			ctx = must(a.Mutex("inner").Lock(ctx))(t).Context() // of another name
 			lease, ok := pawl.LeaseOf(ctx, "x")
 			if !ok || lease.Name() != "x" {
-				t.Errorf("%v, %v", lease, ok)
+				t.Errorf("LeaseOf returns %v, %v; want the lease of x", lease, ok)
 			}
 			time.Sleep(8*time.Second + 95*time.Millisecond)
 			return lease.Confirm(ctx) // with less of the maximum hold left than the shortest TTL

@@ -207,7 +207,7 @@ func TestALeaderLeadsThoughItsNewValueCannotBeWrittenYet(t *testing.T) {
 		wantLeaderValue(t, e, "old")
 		time.Sleep(15 * time.Second) // too short for three renewals of the lease
 		wantLeaderValue(t, e, "new")
-		wantEqual(t, "requests that did not fail", fails, 0)
+		wantEqual(t, "failures that are left", fails, 0)
 		cancel()
 		isError(t, <-ended, context.Canceled)
 		w.wantFree("jobs")

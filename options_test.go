@@ -67,7 +67,7 @@ func TestOptionsWithoutEffectAreRefused(t *testing.T) {
 				err := try(options[name])
 				invalid, ok := errors.AsType[*pawl.InvalidError](err)
 				if !ok || invalid.Argument != name || invalid.Allowed == "" {
-					t.Errorf("%s of %s: %v", name, use, err)
+					t.Errorf("%s with %s returns %v, want an InvalidError about the option", use, name, err)
 				}
 			}
 		}

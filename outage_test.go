@@ -53,13 +53,13 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 		_, err := c.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("a try returns %v", err)
+			t.Errorf("a try returns %v, which matches ErrHeld", err)
 		}
 		briefCtx := timeoutCtx(t, time.Second)
 		_, err = c.Mutex("x").Lock(briefCtx) // behind the first
 		isError(t, err, context.DeadlineExceeded, pawl.ErrUnavailable, errNet)
 		if errors.Is(err, pawl.ErrHeld) {
-			t.Errorf("a wait returns %v", err)
+			t.Errorf("a wait returns %v, which matches ErrHeld", err)
 		}
 		cancel()
 		isError(t, <-first, context.Canceled)
@@ -93,7 +93,7 @@ func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) 
 				t.Errorf("%s: %v does not contain the backend's own error", name, err)
 			}
 			if _, ok := errors.AsType[*driver.Error](err); !ok {
-				t.Errorf("%s: no *driver.Error: %v", name, err)
+				t.Errorf("%s: %v contains no *driver.Error", name, err)
 			}
 			if errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v matches DeadlineExceeded, but the caller set no deadline", name, err)

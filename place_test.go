@@ -85,7 +85,7 @@ func TestHeldErrorShowsTheLeaseOfThisClient(t *testing.T) {
 				want.Since = got.Holder.Since // perhaps in another zone
 			}
 			if !ok || got.Holders != 1 || got.Position != place || !reflect.DeepEqual(got.Holder, want) {
-				t.Errorf("%s: %v: %+v; want %+v", what, err, got, want)
+				t.Errorf("%s returns %v: %+v; want the holder %+v", what, err, got, want)
 			}
 		}
 		_, err := c.Mutex("x").TryLock(background)
@@ -117,7 +117,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 				wg.Go(func() {
 					defer func() { _ = recover() }()
 					_, err := c.Mutex("x").Lock(background)
-					t.Errorf("Lock returned %v", err)
+					t.Errorf("Lock returned %v, although the Observer had ended it", err)
 				})
 				synctest.Wait()
 				if handOver {

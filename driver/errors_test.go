@@ -93,10 +93,10 @@ func TestEachErrorMatchesOnlyItsSentinels(t *testing.T) {
 		for _, target := range all {
 			want := slices.Contains(c.is, target)
 			if got := errors.Is(c.err, target); got != want {
-				t.Errorf("%T: Is %v = %v", c.err, target, got)
+				t.Errorf("errors.Is(%T, %v) is %v", c.err, target, got)
 			}
 			if got := errors.Is(fmt.Errorf("while working: %w", c.err), target); got != want {
-				t.Errorf("%T, wrapped: Is %v = %v", c.err, target, got)
+				t.Errorf("errors.Is(a wrapped %T, %v) is %v", c.err, target, got)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func TestOpenPassesTheURLToTheBackendOfItsScheme(t *testing.T) {
 		t.Fatalf("error %v, want the backend's own", err)
 	}
 	if pw, _ := got.User.Password(); pw != "pw" || got.Host != "host:1" || got.Query().Get("x") != "y" {
-		t.Errorf("the backend got %v", got.Redacted())
+		t.Errorf("the backend got %v, want the whole URL", got.Redacted())
 	}
 }
 
@@ -47,7 +47,7 @@ func TestOpenRefusesUnregisteredSchemes(t *testing.T) {
 		_, err := driver.Open(t.Context(), raw)
 		wantInvalid(t, err, "URL")
 		if s := fmt.Sprint(err); !strings.Contains(s, says) || !strings.Contains(s, known) {
-			t.Errorf("%q: message is %s", raw, s)
+			t.Errorf("%q is refused with %s; want %q, and the registered schemes", raw, s, says)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 		_, err := driver.Open(t.Context(), raw)
 		wantInvalid(t, err, "URL")
 		if s := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(s, "hunter2") {
-			t.Errorf("%q: message is %s", raw, s)
+			t.Errorf("the error of %q shows the password: %s", raw, s)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestTheErrorOfAnUnparsablePasswordSaysHowToEncodeIt(t *testing.T) {
 		_, err := driver.Open(t.Context(), raw)
 		wantInvalid(t, err, "URL")
 		if s := fmt.Sprint(err); !strings.Contains(s, "password and parameters percent-encoded: %40 for @") {
-			t.Errorf("%q: message is %s", raw, s)
+			t.Errorf("%q is refused with %s; want the advice to encode it", raw, s)
 		}
 	}
 }

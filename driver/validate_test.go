@@ -63,7 +63,7 @@ func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
 	for r := range rune(0x300) {
 		control := r < 0x20 || r >= 0x7f && r < 0xa0
 		if err := driver.ValidateName("a" + string(r)); (err != nil) != control {
-			t.Errorf("name with %U: %v", r, err)
+			t.Errorf("a name with %U: %v; want it refused: %v", r, err, control)
 		}
 	}
 }
