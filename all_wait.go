@@ -186,8 +186,8 @@ func oneClient(parts []*locker) bool {
 	return !slices.ContainsFunc(parts, func(p *locker) bool { return p.c != parts[0].c })
 }
 
-// endsCall reports whether this error ends the whole call. A failed attempt ends it if a
-// claim compares the value, because an unanswered attempt may have written a value that
+// endsCall reports whether this error ends the whole call. If a claim compares the value,
+// every failed attempt ends the call. An unanswered attempt may have written a value that
 // would refuse the next attempt, as if another client had written it.
 func endsCall(claims []*claim, err error) bool {
 	compares := func(cl *claim) bool { return cl.ValueBelow != nil }

@@ -330,9 +330,9 @@ func (l *Lease) reportEnd(report func()) {
 }
 
 // lossReport returns a function that reports a loss to the Observer, or nil if the
-// Observer has no Lost. The report runs on a goroutine of its own, because the client's
-// goroutines serve other leases as well, and a caller of Err may hold a mutex that the
-// Observer waits for.
+// Observer has no Lost. The report runs on a goroutine of its own. The client's
+// goroutines must not wait for it, because they serve other leases as well. A caller of
+// Err must not, because it may hold a mutex that the Observer waits for.
 func (l *Lease) lossReport(loss *LostError) func() {
 	o := l.h.c.observer
 	if o == nil || o.Lost == nil {

@@ -32,9 +32,9 @@ type HeldError struct {
 	Fence uint64
 
 	// RetryAfter is the time for which a claim is refused, unless another client sends a
-	// request: until a closed name opens. If the name is not closed, it lasts until
-	// Holder's lease and lock-delay end, or until the first waiter's place expires, if
-	// that is sooner and the claim would fit beside the holders. 0 means not known.
+	// request: until a closed name opens, or until Holder's lease and lock-delay end. If
+	// the claim would fit beside the holders, it ends when the first waiter's place
+	// expires, if that is sooner. 0 means that the driver does not know.
 	RetryAfter time.Duration
 }
 
