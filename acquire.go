@@ -32,7 +32,7 @@ func (c *core) acquire(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 		}
 	}
 
-	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL), queueTTL: cl.QueueTTL}
+	a := attempts{c: c, ctx: ctx, claim: cl, waiter: w, margin: cl.marginOf(cl.TTL), queueTTL: cl.QueueTTL}
 	defer a.dropUngranted()
 	h, now, err := a.run(now)
 	if err == nil && !c.startRenewing(h, now) {

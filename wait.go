@@ -18,7 +18,7 @@ type attempts struct {
 	c      *core
 	ctx    context.Context
 	claim  *claim
-	w      *waiter // nil unless the claim waits
+	waiter *waiter // nil unless the claim waits
 	margin time.Duration
 
 	queueTTL   time.Duration     // the TTL of a place near the head, see placeTTL
@@ -31,7 +31,7 @@ type attempts struct {
 	fails        int
 	failure      error
 
-	asking  bool // a call of the driver or the Observer runs: if it panics, dropUngranted releases the claim
+	calling bool // a call of the driver or the Observer runs: if it panics, dropUngranted releases the claim
 	granted bool
 }
 
@@ -43,10 +43,10 @@ func (a *attempts) dropUngranted() {
 		return
 	}
 	a.c.inboxes.Remove(a.claim.Token, &a.claim.inbox)
-	if a.w != nil {
-		a.w.Leave(a.c.now().Mono)
+	if a.waiter != nil {
+		a.waiter.Leave(a.c.now().Mono)
 	}
-	if a.asking {
+	if a.calling {
 		a.c.releaseUnknown(a.claim)
 	}
 }
@@ -63,7 +63,7 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		if !first {
 			sent = c.now()
 		}
-		if !first || a.w != nil && a.w.Turn() != nil { // in the first attempt of the first waiter, no other waits yet
+		if !first || a.waiter != nil && a.waiter.Turn() != nil { // no waiter is behind the first waiter's first attempt
 			cl.Fences = a.fences()
 		}
 		grant, err := a.ask(sent)
@@ -109,10 +109,10 @@ const (
 // process is known to wait.
 func (a *attempts) fences() int {
 	cl := a.claim
-	if a.w == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.canShareLease(cl) {
+	if a.waiter == nil || a.c.settings.HandoffWindow < 0 || !cl.exclusive() || !cl.canShareLease(cl) {
 		return 1
 	}
-	behind, all := a.w.CountPassable(maxCountedWaiters-1, cl.canShareLease)
+	behind, all := a.waiter.CountPassable(maxCountedWaiters-1, cl.canShareLease)
 	if !all {
 		return 1 + behind
 	}
@@ -148,9 +148,9 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	}
 	defer ctx.Cancel()
 	before, end := cl.lateAttemptEnd, ctx.Ends()
-	cl.lateAttemptEnd, a.asking = max(before, end.Sub(a.c.epoch)), true
+	cl.lateAttemptEnd, a.calling = max(before, end.Sub(a.c.epoch)), true
 	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
-	a.asking = false
+	a.calling = false
 	if isAnswer(err) {
 		cl.lateAttemptEnd = before
 		a.c.renewals.Alive(sent.Mono)
@@ -163,15 +163,15 @@ func isAnswer(err error) bool {
 	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValueNotBelow) || errors.Is(err, ErrInvalid)
 }
 
-// callObserver calls the Observer. If the Observer panics, or ends the goroutine, asking
+// callObserver calls the Observer. If the Observer panics, or ends the goroutine, calling
 // is still set, so dropUngranted releases the claim in the backend.
 func (a *attempts) callObserver(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
 	}
-	a.asking = true
+	a.calling = true
 	f(a.c.observer)
-	a.asking = false
+	a.calling = false
 }
 
 // handleAnswer decides whether the claim goes on after an attempt that was not granted:
@@ -179,13 +179,13 @@ func (a *attempts) callObserver(f func(o *Observer)) {
 func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 	c, cl := a.c, a.claim
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
-		if a.w == nil {
+		if a.waiter == nil {
 			return held
 		}
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placedAt, a.placeLasts, a.fails = held, sent, cl.QueueTTL, 0
 		cl.QueueTTL = a.placeTTL(held.Position)
-		a.w.RecordHeld(held, c.heldByOthers(held))
+		a.waiter.RecordHeld(held, c.heldByOthers(held))
 		if moved {
 			a.polls = 0
 			a.callObserver(func(o *Observer) { o.reportQueued(cl, held) })
@@ -211,11 +211,11 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		a.failure = err
 		return nil // the claim asks again, until its bound
 	}
-	if a.w == nil {
+	if a.waiter == nil {
 		c.releaseUnknown(cl)
 		return err
 	}
-	since := a.w.RecordFailure(sent.Mono, err)
+	since := a.waiter.RecordFailure(sent.Mono, err)
 	if a.fails == 0 {
 		a.failingSince = since
 	}
@@ -226,7 +226,7 @@ func (a *attempts) handleAnswer(sent clock.Reading, err error) error {
 		return err
 	}
 	if now := c.now().Mono; now.Sub(a.failingSince) >= c.settings.RetryFor {
-		a.w.FailLocalWaiters(c.settings.RetryFor, err, now)
+		a.waiter.FailLocalWaiters(c.settings.RetryFor, err, now)
 		c.releaseUnknown(cl)
 		return err
 	}
