@@ -18,7 +18,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open client"}
 	}
 	s := &conn{client: client}
-	scriptClient := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, Untracked: "go-redis has no client tracking"}
+	scriptClient := redisscript.Client{Conn: s, MinTimeout: math.MaxInt64, UntrackedReason: "go-redis has no client tracking"}
 	switch c := client.(type) {
 	case *redis.Ring:
 		return nil, &driver.InvalidError{
@@ -40,7 +40,7 @@ func New(client redis.UniversalClient, o *Options) (driver.Driver, error) {
 	}
 	s.location, scriptClient.Nodes = scriptClient.Location, s.nodes
 	// go-redis checks an idle connection before it uses it, but not with TLS.
-	scriptClient.Idle = func() int { return int(client.PoolStats().IdleConns) }
+	scriptClient.IdleConns = func() int { return int(client.PoolStats().IdleConns) }
 	options := redisscript.Options(*cmp.Or(o, &Options{}))
 	if err := options.Validate(); err != nil {
 		return nil, err

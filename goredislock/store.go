@@ -78,12 +78,12 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 }
 
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
-func (s *conn) nodes(ctx context.Context, masters bool) ([]redisscript.Node, error) {
+func (s *conn) nodes(ctx context.Context, mastersOnly bool) ([]redisscript.Node, error) {
 	if s.cluster == nil {
 		return []redisscript.Node{{Name: s.location, Conn: s}}, nil
 	}
 	each := s.cluster.ForEachShard
-	if masters {
+	if mastersOnly {
 		each = s.cluster.ForEachMaster
 	}
 	var mu sync.Mutex // several goroutines call the function

@@ -57,8 +57,8 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 	}
 }
 
-// waiting implements redisscript.Client.Waiting.
-func (o *dialer) waiting() (interrupt func()) {
+// recordWaiting implements redisscript.Client.RecordWaiting.
+func (o *dialer) recordWaiting() (interrupt func()) {
 	all := map[*dialedConn]uint64{}
 	for key := range o.open.Range {
 		g, _ := key.(*dialedConn)

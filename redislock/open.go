@@ -29,13 +29,13 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &conn{client: client, push: client, location: cmp.Or(given.Location, "of the caller"), untracked: "the client was not prepared by Track"}
+	s := &conn{client: client, push: client, location: cmp.Or(given.Location, "of the caller"), untrackedReason: "the client was not prepared by Track"}
 	return build(s, redisscript.Client{}, options, given.Tracking), nil
 }
 
 // build makes the driver. A nil Tracking means none.
 func build(s *conn, c redisscript.Client, o redisscript.Options, t *Tracking) *redisscript.Driver {
-	c.Conn, c.Location, c.Cluster, c.Nodes, c.Untracked = s, s.location, s.cluster(), s.nodes, s.untracked
+	c.Conn, c.Location, c.Cluster, c.Nodes, c.UntrackedReason = s, s.location, s.cluster(), s.nodes, s.untrackedReason
 	if t == nil {
 		return redisscript.New(&c, o)
 	}
@@ -68,7 +68,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		return nil, err
 	}
 	if p.connectLater = redisscript.ConnectsLater(ctx); p.connectLater {
-		p.untracked = "the driver was opened without a connection"
+		p.untrackedReason = "the driver was opened without a connection"
 	}
 	options, err := p.options.forScripts()
 	if err != nil {
@@ -86,14 +86,14 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		}
 		return nil, redisscript.DriverError("redis "+p.location, "open", "", err)
 	}
-	if s.untracked != "" {
+	if s.untrackedReason != "" {
 		track = nil
 	}
 	scriptClient := redisscript.Client{Close: s.close}
 	scriptClient.Password = p.client.Password != "" && (p.client.Username == "" || p.client.Username == "default")
 	scriptClient.Sentinels, scriptClient.MasterSet = sentinels(&p.client)
 	if scriptClient.Sentinels == nil && !s.cluster() { // all connections for commands go to one server
-		scriptClient.Waiting = connDialer.waiting
+		scriptClient.RecordWaiting = connDialer.recordWaiting
 	}
 	d := build(s, scriptClient, options, track)
 	connDialer.driver.Store(d)
@@ -107,7 +107,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // it cannot connect, so each dial fails until both clients exist. There is no tracking,
 // because only a connected server shows whether it supports that.
 func connect(p *parsed, t *Tracking, connDialer *dialer) (_ *conn, err error) {
-	s := &conn{location: p.location, untracked: p.untracked}
+	s := &conn{location: p.location, untrackedReason: p.untrackedReason}
 	connDialer.life, s.end = context.WithCancel(context.Background())
 	if p.connectLater {
 		p.client.ForceSingleClient = true
@@ -120,7 +120,7 @@ func connect(p *parsed, t *Tracking, connDialer *dialer) (_ *conn, err error) {
 		s.end()
 		return nil, err
 	}
-	if s.untracked == "" {
+	if s.untrackedReason == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
 		// reads. If the timer fires before that goroutine has started, two goroutines
@@ -128,10 +128,10 @@ func connect(p *parsed, t *Tracking, connDialer *dialer) (_ *conn, err error) {
 		option.Dialer.KeepAlive = 5 * time.Second
 		if s.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
 			text, _, _ := strings.Cut(err.Error(), "\n") // the other lines are rueidis' advice for its callers
-			s.untracked = "it refuses tracking: " + text
+			s.untrackedReason = "it refuses tracking: " + text
 		}
 	}
-	if s.untracked != "" {
+	if s.untrackedReason != "" {
 		option.ClientTrackingOptions, option.OnInvalidations, option.DisableCache = nil, nil, true
 		option.Dialer.KeepAlive = p.client.Dialer.KeepAlive
 		s.push, err = rueidis.NewClient(option)

@@ -18,11 +18,11 @@ import (
 // pushes a message there. Then each command passes through two more goroutines. So a
 // driver that is opened by URL has a client of its own for subscriptions and tracking.
 type conn struct {
-	client    rueidis.Client
-	push      rueidis.Client     // the client for pushed messages, maybe the same one
-	location  string             // names the server for people
-	untracked string             // why there is no tracking; empty with tracking
-	end       context.CancelFunc // ends the dials; nil if the caller has opened the client
+	client          rueidis.Client
+	push            rueidis.Client     // the client for pushed messages, maybe the same one
+	location        string             // names the server for people
+	untrackedReason string             // why there is no tracking; empty with tracking
+	end             context.CancelFunc // ends the dials; nil if the caller has opened the client
 }
 
 // close closes the clients that the driver has opened.
@@ -86,7 +86,7 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 }
 
 // nodes implements redisscript.Client.Nodes. With Sentinel it returns the current master.
-func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node, _ error) {
+func (s *conn) nodes(ctx context.Context, mastersOnly bool) (all []redisscript.Node, _ error) {
 	nodes := s.client.Nodes()
 	if !s.cluster() {
 		name := s.location
@@ -97,7 +97,7 @@ func (s *conn) nodes(ctx context.Context, masters bool) (all []redisscript.Node,
 	}
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[addr]
-		if masters {
+		if mastersOnly {
 			role := redisscript.ReplyOf(node.Do(ctx, node.B().Role().Build()).ToAny())
 			if role.Err != nil {
 				return nil, role.Err

@@ -28,7 +28,7 @@ type parsed struct {
 	db           bool   // the URL names a database
 	location     string // for errors: without the user and the password
 
-	untracked string // why there is no tracking; empty with tracking
+	untrackedReason string // why there is no tracking; empty with tracking
 }
 
 // parseURL reads the forms of URLs that rueidis and go-redis read. An error about a
@@ -142,7 +142,7 @@ var parameters = map[string]func(*parsed, string) error{
 			return invalid("has a protocol that is neither 2 nor 3")
 		}
 		if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
-			p.untracked = "protocol=2 does not support it"
+			p.untrackedReason = "protocol=2 does not support it"
 		}
 		return nil
 	},
@@ -158,7 +158,7 @@ var parameters = map[string]func(*parsed, string) error{
 	"wait_timeout": duration("wait_timeout", func(p *parsed) *time.Duration { return &p.options.WaitTimeout }),
 	"tracking": boolean("tracking", func(p *parsed, on bool) {
 		if !on {
-			p.untracked = "tracking=false"
+			p.untrackedReason = "tracking=false"
 		}
 	}),
 }

@@ -120,7 +120,7 @@ func (p *parsed) describe() string {
 	}
 	add(o.ForceSingleClient, "single")
 	add(o.AlwaysRESP2, "resp2")
-	add(p.untracked != "", "untracked")
+	add(p.untrackedReason != "", "untracked")
 	add(p.options.NoPush, "silent")
 	add(o.ClientName != d.ClientName, "name=%s", o.ClientName)
 	add(p.options.Prefix != "", "prefix=%s", p.options.Prefix)

@@ -21,7 +21,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, d.wrapErr(ctx, "acquire", c.Name, err)
 	}
-	resend := func(end time.Time) bool { return d.claimAgain(&c, end) }
+	resend := func(end time.Time) bool { return d.mayResendClaim(&c, end) }
 	p := d.runWithEnd(ctx, now, c.Name, resend, func(end int64) Reply { return d.claim(ctx, now, &c, end, claimant) })
 	g, refused, err := readClaim(p, &c)
 	now = time.Now()
@@ -45,7 +45,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 // before the answer that says "queued". Meanwhile it asks the server for the time, if the
 // driver does not know that. It returns the stored form of the claimant.
 func (d *Driver) subscribeForClaim(ctx context.Context, c *driver.Claim) (claimant string, err error) {
-	answered := d.clock.begin()
+	answered := d.clock.askIfUnknown()
 	inbox, shard, err := d.signals.channelsFor(ctx, c)
 	if err != nil {
 		return "", err

@@ -49,9 +49,8 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	return grants, nil
 }
 
-// nameForErr returns the name to put into the error of a step: the first name whose
-// stored data cannot be read if the error is about stored data, and otherwise the first
-// name.
+// nameForErr returns the name for the error of a step. If the error is about stored data,
+// that is the first name whose data cannot be read. Otherwise it is the first name.
 func (d *Driver) nameForErr(ctx context.Context, claims []driver.Claim, err error) string {
 	if isDamage(DriverError("", "", "", err)) {
 		for i := range claims {
@@ -72,7 +71,7 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 		}
 	}
 	resend := func(end time.Time) bool {
-		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.claimAgain(&c, end) })
+		return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.mayResendClaim(&c, end) })
 	}
 	var lostErr error
 	p := d.runWithEnd(ctx, now, claims[0].Name, resend, func(end int64) Reply {
@@ -94,9 +93,9 @@ func (o *Options) allCall(claims []driver.Claim, end int64, claimants []string) 
 	var c Call
 	for i := range claims {
 		one := &claims[i]
-		claim := o.claimArg(nil, one, end, claimants[i])
+		claim := o.appendClaimArg(nil, one, end, claimants[i])
 		claim[0] = otherAcquire
-		call := o.call(one.Name, claim, waitArg(nil, one), valueArg(one))
+		call := o.call(one.Name, claim, appendWaitArg(nil, one), valueArg(one))
 		c.Keys, c.Args = append(c.Keys, call.Keys...), append(c.Args, call.Args...)
 	}
 	return c

@@ -8,20 +8,20 @@ import (
 // assembled returns the script that is made of lua/NAME.lua.
 func assembled(name string) string {
 	a := assembly{constants: map[string]string{}}
-	a.file(name)
+	a.addFile(name)
 	return a.out.String()
 }
 
 // An assembly makes a script of lua/NAME.lua. It includes each file at the line that
-// names it, not at the top: Lua creates a function when a run reaches it, and a quick
-// case returns before most of them. It leaves out comments and indentation, and replaces
-// the names of constants by their values.
+// names it, not at the top: Lua creates a function when a run reaches the function, and a
+// quick case returns before most of them. The assembly leaves out comments and
+// indentation, and replaces the names of constants by their values.
 type assembly struct {
 	out       strings.Builder
 	constants map[string]string
 }
 
-func (a *assembly) file(name string) {
+func (a *assembly) addFile(name string) {
 	text, err := os.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err)
@@ -29,19 +29,19 @@ func (a *assembly) file(name string) {
 	for line := range strings.SplitSeq(string(text), "\n") {
 		line = strings.TrimSpace(line)
 		if part, ok := strings.CutPrefix(line, "--- @include "); ok {
-			a.file(part)
+			a.addFile(part)
 			continue
 		}
 		if strings.HasPrefix(line, "--") || line == "" {
 			continue
 		}
 		code, _, _ := strings.Cut(line, " -- ")
-		a.line(strings.TrimSpace(code))
+		a.addLine(strings.TrimSpace(code))
 	}
 }
 
-// line adds a line of code, with the values of the constants that it names.
-func (a *assembly) line(code string) {
+// addLine adds a line of code, with the values of the constants that it names.
+func (a *assembly) addLine(code string) {
 	if rest, ok := strings.CutPrefix(code, "local "); ok {
 		if name, value, ok := strings.Cut(rest, " = "); ok && isConstant(name) {
 			a.constants[name] = value
@@ -64,8 +64,8 @@ func isConstant(name string) bool {
 	return len(name) > 1 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// tokenSize is the size of the string, the word or the other character with which code
-// begins.
+// tokenSize returns the size of the string, the word, or the other character with which
+// code begins.
 func tokenSize(code string) int {
 	if quote := code[0]; quote == '\'' || quote == '"' {
 		for i := 1; i < len(code); i++ {

@@ -14,16 +14,16 @@ import (
 // answer, a connection, or a free place in its pool. Neither rueidis nor go-redis does
 // that in all cases.
 //
-// In general another goroutine makes the request, and the caller waits for the answer or
-// for the end of ctx. A late answer is discarded; a late claim is refused by the server,
-// because claims have an end. While maxRequests are under way, a new request waits for
-// one of them to end, or until its own ctx ends.
+// Usually another goroutine makes the request, and the caller waits for the answer or for
+// the end of ctx. bounded discards a late answer. The server refuses a late claim,
+// because claims have an end. While maxRequests are under way, a new request waits until
+// one of them ends, or its own ctx.
 //
 // Passing a request to another goroutine costs half as much as the request, because it
 // wakes a thread. So while the server answers quickly, the caller makes the request
 // itself, if the library keeps the deadline. If such a caller gives up, the driver closes
-// the connection on which the request waits. It does not do so if the server is slow or
-// far away, because other requests may share the connection.
+// the connection on which the request waits. While the server is slow or far away, it
+// closes no connection, because other requests may share it.
 type bounded struct {
 	Conn
 	*bounds
@@ -32,17 +32,17 @@ type bounded struct {
 // bounds are the state that a Conn shares with the Conns of its nodes.
 type bounds struct {
 	client          *Client
-	life            context.Context
-	permits         chan struct{} // has a value for each request that may still be started
-	tasks           chan func()   // idle goroutines receive from it
-	idle            atomic.Int32
+	life            context.Context // ends when the driver is closed
+	permits         chan struct{}   // has a value for each request that may still be started
+	tasks           chan func()     // idle goroutines receive from it
+	idleGoroutines  atomic.Int32
 	began           time.Time
-	lastQuickAnswer atomic.Int64 // the time of it, since began; 0 if a later answer was slow or an error
+	lastQuickAnswer atomic.Int64 // its time, counted from began; 0 if a later answer was slow or an error
 }
 
 const (
-	maxRequests = 512
-	maxIdle     = 64
+	maxRequests       = 512
+	maxIdleGoroutines = 64
 
 	// quickAnswerMaxAge is the age of the last quick answer up to which callers make
 	// requests themselves. It is also the least time to the deadline of such a request,
@@ -52,12 +52,12 @@ const (
 	// quickAnswerTime is the longest time for an answer that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
-	// serverTimeout bounds a request that the driver makes for itself, because no ctx of
-	// a caller does.
+	// serverTimeout bounds a request that the driver makes for itself, without the ctx of
+	// a caller.
 	serverTimeout = 5 * time.Second
 
-	// answerGrace is the time after the caller has given up in which the server may still
-	// answer.
+	// answerGrace is the time for which the driver still waits for the answer after the
+	// caller has given up.
 	answerGrace = 20 * time.Millisecond
 )
 
@@ -75,8 +75,8 @@ func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
 		return b.Conn.Do(ctx, c)
 	}
 	now := time.Now()
-	if b.mayCall(ctx, now) {
-		p = b.call(ctx, c)
+	if b.mayCallDirectly(ctx, now) {
+		p = b.callDirectly(ctx, c)
 	} else {
 		var err error
 		if p, err = runBounded(ctx, b.bounds, func(ctx context.Context) Reply { return b.Conn.Do(ctx, c) }); err != nil {
@@ -91,23 +91,23 @@ func (b bounded) Do(ctx context.Context, c Command) (p Reply) {
 	return p
 }
 
-// mayCall reports whether the caller may make a request with this ctx itself.
-func (b *bounds) mayCall(ctx context.Context, now time.Time) bool {
+// mayCallDirectly reports whether the caller may make a request with this ctx itself.
+func (b *bounds) mayCallDirectly(ctx context.Context, now time.Time) bool {
 	last := b.lastQuickAnswer.Load()
 	deadline, limited := ctx.Deadline()
 	return last != 0 && now.Sub(b.began)-time.Duration(last) < quickAnswerMaxAge &&
 		limited && deadline.Sub(now) >= max(quickAnswerMaxAge, b.client.MinTimeout-answerGrace) &&
-		(b.client.Waiting != nil || lazyctx.CallerDone(ctx) == nil)
+		(b.client.RecordWaiting != nil || lazyctx.CallerDone(ctx) == nil)
 }
 
-// call makes a request in the goroutine of its caller.
-func (b bounded) call(ctx context.Context, c Command) Reply {
+// callDirectly makes a request in the goroutine of its caller.
+func (b bounded) callDirectly(ctx context.Context, c Command) Reply {
 	if lazyctx.CallerDone(ctx) == nil {
 		return b.Conn.Do(ctx, c)
 	}
 	var answered atomic.Bool
 	stop := context.AfterFunc(lazyctx.Caller(ctx), func() {
-		interrupt := b.client.Waiting()
+		interrupt := b.client.RecordWaiting()
 		time.AfterFunc(answerGrace, func() {
 			if !answered.Load() {
 				interrupt()
@@ -131,11 +131,11 @@ func (b bounded) DoMany(ctx context.Context, all []Command, together bool) []Rep
 	return replies
 }
 
-// nodes returns the servers. Requests to them are bounded, too.
-func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
-	var failed error
+// nodes returns the servers. It bounds the requests to them, too.
+func (b bounded) nodes(ctx context.Context, mastersOnly bool) ([]Node, error) {
+	var nodesErr error
 	all, err := runBounded(ctx, b.bounds, func(ctx context.Context) (all []Node) {
-		all, failed = b.client.Nodes(ctx, masters)
+		all, nodesErr = b.client.Nodes(ctx, mastersOnly)
 		return all
 	})
 	if err != nil {
@@ -144,14 +144,14 @@ func (b bounded) nodes(ctx context.Context, masters bool) ([]Node, error) {
 	for i := range all {
 		all[i].Conn = bounded{all[i].Conn, b.bounds}
 	}
-	return all, failed
+	return all, nodesErr
 }
 
 // runBounded makes a request in another goroutine. Its error says why the caller no
 // longer waits; an error of the request itself is in the answer.
 func runBounded[T any](ctx context.Context, b *bounds, f func(ctx context.Context) T) (answer T, err error) {
 	libraryCtx := ctx
-	if b.client.Idle == nil { // without a deadline, at which the library would close its only connection
+	if b.client.IdleConns == nil { // at a deadline, the library would close its only connection
 		libraryCtx = context.WithoutCancel(ctx)
 	}
 	if b.life.Err() != nil {
@@ -206,19 +206,19 @@ func (b *bounds) start(f func()) {
 		for f != nil {
 			f()
 			f = nil
-			if b.idle.Add(1) <= maxIdle {
+			if b.idleGoroutines.Add(1) <= maxIdleGoroutines {
 				select {
 				case f = <-b.tasks:
 				case <-b.life.Done():
 				}
 			}
-			b.idle.Add(-1)
+			b.idleGoroutines.Add(-1)
 		}
 	}()
 }
 
-// close waits until the library has ended the requests under way. Its wait has a limit,
-// because a library may be configured without timeouts.
+// close waits until the library has ended the requests under way, for 2*serverTimeout at
+// most, because a library may be configured without timeouts.
 func (b *bounds) close() {
 	timeout := time.After(2 * serverTimeout)
 	for range maxRequests {

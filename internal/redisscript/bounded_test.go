@@ -40,22 +40,22 @@ func (lateContext) CallerDone() <-chan struct{} {
 	return c
 }
 
-// Otherwise another request would get its answer, which comes later.
+// Without the error, another claim could get the late answer to the abandoned step.
 func TestAnAbandonedStepReturnsAnError(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{allowed: make(chan struct{})}
 		ctx := lateContext{t.Context()}
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		to.stepsUnderWay.Add(1)
-		if a := take(ctx, to, "key"); a.err == nil {
-			t.Errorf("%+v, want an error", a)
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		co.stepsUnderWay.Add(1)
+		if a := runStep(ctx, co, "key"); a.err == nil {
+			t.Errorf("%+v; want an error", a)
 		}
 		close(server.allowed)
 	})
 }
 
-// The bound holds for any number of callers, and for any time without an answer. Each
-// late answer makes room for a request.
+// The bound holds for any number of callers, however long the server does not answer.
+// Each late answer makes room for a request.
 func TestAbandonedRequestsAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{allowed: make(chan struct{})}
@@ -95,7 +95,8 @@ func TestAbandonedRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// More callers wait than requests end, and each request that ends makes room for one.
+// More callers wait than requests are under way. Each request that ends makes room for
+// one of them.
 func TestAllWaitingCallersGoOnWhenTheServerAnswersAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{allowed: make(chan struct{})}
@@ -147,18 +148,18 @@ func TestCloseEndsWaitingCallers(t *testing.T) {
 	})
 }
 
-// The bound also holds for abandoned steps that were sent together.
+// The bound also holds for abandoned steps that share scripts.
 func TestAbandonedScriptsAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := &hangingServer{allowed: make(chan struct{})}
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		to.stepsUnderWay.Add(1)
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		co.stepsUnderWay.Add(1)
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
-					take(ctx, to, "free")
+					runStep(ctx, co, "free")
 					cancel()
 				}
 			})
@@ -167,15 +168,15 @@ func TestAbandonedScriptsAreBounded(t *testing.T) {
 		if n := server.begun.Load(); n > maxLanes {
 			t.Errorf("%d scripts are under way", n)
 		}
-		to.mu.Lock()
-		if n := len(to.gathered); n > 0 {
+		co.mu.Lock()
+		if n := len(co.gathered); n > 0 {
 			t.Errorf("%d abandoned steps are kept", n)
 		}
-		to.mu.Unlock()
+		co.mu.Unlock()
 		close(server.allowed)
 		synctest.Wait()
-		if len(to.lanes) != 0 || len(to.gathered) != 0 {
-			t.Errorf("%d scripts are under way, %d steps wait", len(to.lanes), len(to.gathered))
+		if len(co.lanes) != 0 || len(co.gathered) != 0 {
+			t.Errorf("%d scripts are under way, %d steps wait", len(co.lanes), len(co.gathered))
 		}
 	})
 }
@@ -193,7 +194,7 @@ type punctualServer struct {
 var errConnClosed = errors.New("connection closed")
 
 func (n *punctualServer) client() *Client {
-	return &Client{Conn: n, Waiting: func() func() { return func() { n.closes++; n.closed <- struct{}{} } }}
+	return &Client{Conn: n, RecordWaiting: func() func() { return func() { n.closes++; n.closed <- struct{}{} } }}
 }
 
 func (n *punctualServer) Do(ctx context.Context, _ Command) Reply {
@@ -235,7 +236,7 @@ func TestACallerThatGivesUpReturnsSoon(t *testing.T) {
 					defer cancel()
 					return p.Do(ctx, Command{})
 				}
-				run(t.Context()) // so that the driver considers it quick
+				run(t.Context()) // so that the driver considers the server quick
 				server.latency, server.pipelined = c.latency, c.pipelined
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
@@ -247,8 +248,8 @@ func TestACallerThatGivesUpReturnsSoon(t *testing.T) {
 				if server.closes != c.closes || len(p.permits) != maxRequests {
 					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.closes, c.closes, maxRequests-len(p.permits))
 				}
-				// It is no longer quick: a goroutine makes the next request, and closes
-				// no connection.
+				// The server is no longer quick: another goroutine makes the next
+				// request, and closes no connection.
 				server.pipelined = false
 				if began = time.Now(); run(ctx).Err != context.Canceled || time.Since(began) > 0 || server.closes != c.closes {
 					t.Errorf("the next took %v, and %d connections were closed", time.Since(began), server.closes)

@@ -29,8 +29,8 @@ type coalescer struct {
 	*Options
 	conn          Conn
 	life          context.Context
-	clock         *clock       // answers update it
-	stepsUnderWay atomic.Int32 // steps that are under way
+	clock         *clock // answers update it
+	stepsUnderWay atomic.Int32
 	busy          busyNames
 	stepPool      sync.Pool // of *step
 
@@ -109,8 +109,8 @@ func (co *coalescer) sendTogether(ctx context.Context, now time.Time, q *quickSt
 	s.quickStep, s.ctx = *q, ctx
 	co.mu.Lock()
 	co.gathered = append(co.gathered, s)
-	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.slowLocked(now) {
-		co.openLocked()
+	if len(co.lanes) < usualLanes || len(co.lanes) < maxLanes && co.allLanesSlowLocked(now) {
+		co.openLaneLocked()
 	}
 	if !co.sweepScheduled {
 		co.sweepScheduled = true
@@ -126,8 +126,9 @@ func (co *coalescer) sendTogether(ctx context.Context, now time.Time, q *quickSt
 	return answer, err
 }
 
-// slowLocked reports whether each lane has waited for its answer for at least slowAnswer.
-func (co *coalescer) slowLocked(now time.Time) bool {
+// allLanesSlowLocked reports whether each lane has waited for its answer for at least
+// slowAnswer.
+func (co *coalescer) allLanesSlowLocked(now time.Time) bool {
 	for _, l := range co.lanes {
 		if l.batch == nil || now.Sub(l.sentAt) < slowAnswer {
 			return false
@@ -136,15 +137,15 @@ func (co *coalescer) slowLocked(now time.Time) bool {
 	return true
 }
 
-// openLocked starts another lane.
-func (co *coalescer) openLocked() {
-	own := 0
+// openLaneLocked starts another lane.
+func (co *coalescer) openLaneLocked() {
+	ownConns := 0
 	for _, other := range co.lanes {
 		if other.ownConn {
-			own++
+			ownConns++
 		}
 	}
-	l := &lane{ownConn: own < usualLanes}
+	l := &lane{ownConn: ownConns < usualLanes}
 	co.lanes = append(co.lanes, l)
 	go co.runLane(l)
 }
@@ -159,8 +160,8 @@ func (co *coalescer) runLane(l *lane) {
 		if batch == nil {
 			return
 		}
-		p := co.send(l, batch)
-		for _, s := range co.answer(l, batch, p) {
+		p := co.sendBatch(l, batch)
+		for _, s := range co.storeAnswers(l, batch, p) {
 			s.done <- struct{}{}
 		}
 	}
@@ -185,7 +186,7 @@ func (co *coalescer) takeBatch(l *lane) (batch []*step) {
 	return batch
 }
 
-func (co *coalescer) send(l *lane, batch []*step) Reply {
+func (co *coalescer) sendBatch(l *lane, batch []*step) Reply {
 	c := co.pack(batch)
 	c.OwnConn = l.ownConn
 	began := l.sentAt // only this goroutine writes it
@@ -199,19 +200,19 @@ func (co *coalescer) send(l *lane, batch []*step) Reply {
 	return p
 }
 
-// deadlineContext is a ctx with a deadline that is never cancelled. The library ends the
-// request of a lane at the deadline. A ctx without Done costs rueidis less.
+// deadlineContext is a ctx that has a deadline, but is never cancelled. The library ends
+// the request of a lane at the deadline. A ctx without Done costs rueidis less.
 type deadlineContext struct {
 	context.Context
 	deadline time.Time
 }
 
-func (u deadlineContext) Deadline() (time.Time, bool) { return u.deadline, true }
+func (d deadlineContext) Deadline() (time.Time, bool) { return d.deadline, true }
 func (deadlineContext) Done() <-chan struct{}         { return nil }
 
-// answer stores the answers of a batch in its steps, and returns the steps whose callers
-// still wait.
-func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
+// storeAnswers stores the answers of a batch in its steps. It returns the steps whose
+// callers still wait.
+func (co *coalescer) storeAnswers(l *lane, batch []*step, p Reply) []*step {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	l.batch = nil
@@ -233,28 +234,28 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 }
 
 // sweepGivenUp ends the steps whose callers have given up, whether they are gathered or
-// sent. It is cheaper than a timer and a ctx for each caller, which would cost more than
-// the rest of the step.
+// sent. A timer and a ctx for each caller would cost more than the rest of the step.
 func (co *coalescer) sweepGivenUp() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	now, closed := time.Now(), co.life.Err() != nil
-	co.gathered = slices.DeleteFunc(co.gathered, func(s *step) bool { return co.givenUpLocked(s, now, closed) })
+	co.gathered = slices.DeleteFunc(co.gathered, func(s *step) bool { return co.endIfGivenUpLocked(s, now, closed) })
 	for _, l := range co.lanes {
 		for _, s := range l.batch {
-			co.givenUpLocked(s, now, closed)
+			co.endIfGivenUpLocked(s, now, closed)
 		}
 	}
-	if len(co.gathered) > 0 && len(co.lanes) < maxLanes && co.slowLocked(now) {
-		co.openLocked()
+	if len(co.gathered) > 0 && len(co.lanes) < maxLanes && co.allLanesSlowLocked(now) {
+		co.openLaneLocked()
 	}
 	if co.sweepScheduled = len(co.lanes) > 0; co.sweepScheduled {
 		time.AfterFunc(giveUpCheckInterval, co.sweepGivenUp)
 	}
 }
 
-// givenUpLocked ends a step whose caller has given up, and reports whether it has ended.
-func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
+// endIfGivenUpLocked ends a step if its caller has given up. It reports whether the step
+// has ended.
+func (co *coalescer) endIfGivenUpLocked(s *step, now time.Time, closed bool) bool {
 	if s.ended {
 		return true
 	}
@@ -298,23 +299,23 @@ func (b *busyNames) contains(name string) bool {
 
 // A quickStep is a claim or a release for lua/many.lua.
 type quickStep struct {
-	claim    driver.Claim // of a release: its name and its token
-	claimant string       // see claimantArg
-	end      int64        // of a claim, on the server's clock
+	claim    driver.Claim // for a release: only its name and its token
+	claimant string       // the result of claimantArg
+	end      int64        // the end of a claim, on the server's clock
 }
 
 func (q *quickStep) isClaim() bool { return q.claim.TTL > 0 }
 
-// isLike reports whether a claim asks for one fence, without a minimum, and shares all
-// other settings with another claim.
-func (q *quickStep) isLike(other *quickStep) bool {
+// sharesSettings reports whether a claim asks for one fence, without a minimum, and has
+// the same other settings as another claim.
+func (q *quickStep) sharesSettings(other *quickStep) bool {
 	c, o := &q.claim, &other.claim
 	return c.TTL == o.TTL && c.LockDelay == o.LockDelay && q.claimant == other.claimant && fencesOf(c) == 1 && c.MinFence == 0
 }
 
 // pack makes the call of a batch. The first argument of the script has the settings of
 // the first claim, and the latest end. The argument of a claim with the same settings
-// then only has its token, and how much earlier it ends.
+// then only has its token, and the time by which its end is earlier than the latest.
 func (o *Options) pack(batch []*step) Call {
 	var first *step
 	latest, size := int64(0), 512
@@ -324,28 +325,28 @@ func (o *Options) pack(batch []*step) Call {
 			first, latest = cmp.Or(first, s), max(latest, s.end)
 		}
 	}
-	p := packer{all: make([]string, 0, 1+2*len(batch))}
+	p := packer{parts: make([]string, 0, 1+2*len(batch))}
 	p.Grow(size)
 	for _, s := range batch {
-		p.key(o.Prefix, escaper.Replace(s.claim.Name), letters[0])
+		p.key(o.Prefix, escaper.Replace(s.claim.Name), keyLetters[0])
 	}
 	buffer := make([]byte, 0, 512)
 	if first != nil {
-		b := numbers(o.timesArg(buffer, &first.claim), latest, micros(first.claim.LockDelay))
+		b := appendNumbers(o.appendTimes(buffer, &first.claim), latest, micros(first.claim.LockDelay))
 		p.Write(append(b, first.claimant...))
 	}
-	p.end()
+	p.endPart()
 	for _, s := range batch {
 		switch earlier := latest - s.end; {
 		case !s.isClaim():
 			p.Write(s.claim.Token[:])
-		case s.isLike(&first.quickStep) && earlier < 1<<32:
+		case s.sharesSettings(&first.quickStep) && earlier < 1<<32:
 			p.Write(s.claim.Token[:])
 			p.Write(binary.BigEndian.AppendUint32(buffer, uint32(earlier)))
 		default: // the argument of a claim that is sent alone
-			p.Write(o.claimArg(buffer, &s.claim, s.end, s.claimant))
+			p.Write(o.appendClaimArg(buffer, &s.claim, s.end, s.claimant))
 		}
-		p.end()
+		p.endPart()
 	}
-	return Call{Keys: p.all[:len(batch):len(batch)], Args: p.all[len(batch):]}
+	return Call{Keys: p.parts[:len(batch):len(batch)], Args: p.parts[len(batch):]}
 }

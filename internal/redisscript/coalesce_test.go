@@ -14,15 +14,17 @@ import (
 	"github.com/pawl-go/pawl/internal/bubble"
 )
 
-// heldServer is a server that answers a script when errs has its error or is closed: 1 to
-// every step, but 0 if the key is "busy".
+// heldServer is a server that answers a script when errs has its error, or is closed. It
+// answers 1 to each step, but 0 if the key is "busy".
 type heldServer struct {
 	Conn  // nil: no other methods
 	errs  chan error
 	sizes chan int
 }
 
-func newHeld() *heldServer { return &heldServer{errs: make(chan error), sizes: make(chan int, 1000)} }
+func newHeldServer() *heldServer {
+	return &heldServer{errs: make(chan error), sizes: make(chan int, 1000)}
+}
 
 func (h *heldServer) Do(ctx context.Context, c Command) Reply {
 	h.sizes <- len(c.Keys)
@@ -35,7 +37,7 @@ func (h *heldServer) Do(ctx context.Context, c Command) Reply {
 	p := Reply{Err: err}
 	for _, k := range c.Keys {
 		answer := int64(1)
-		if k == key("", "busy") {
+		if k == stateKey("", "busy") {
 			answer = 0
 		}
 		p.List = append(p.List, answer)
@@ -57,16 +59,16 @@ func (h *heldServer) answer(ctx context.Context, err error) {
 	}()
 }
 
-// stepResult is the answer to a step.
+// stepResult is the answer to a step; alone means that the step was sent alone.
 type stepResult struct {
 	answer int64
 	alone  bool
 	err    error
 }
 
-// take runs a step.
-func take(ctx context.Context, t *coalescer, key string) (a stepResult) {
-	p := t.do(ctx, time.Now(), &quickStep{claim: driver.Claim{Name: key}}, func() Reply {
+// runStep runs a step.
+func runStep(ctx context.Context, co *coalescer, key string) (a stepResult) {
+	p := co.do(ctx, time.Now(), &quickStep{claim: driver.Claim{Name: key}}, func() Reply {
 		a.alone = true
 		return Reply{}
 	})
@@ -74,34 +76,34 @@ func take(ctx context.Context, t *coalescer, key string) (a stepResult) {
 	return a
 }
 
-// crowd runs a step with each of these keys at the same time, while one more is under
-// way.
-func crowd(ctx context.Context, t *coalescer, keys []string) (answers []stepResult, wait func()) {
-	t.stepsUnderWay.Add(1)
-	answers, rest := nextCrowd(ctx, t, keys)
-	return answers, func() { rest(); t.stepsUnderWay.Add(-1) }
+// runTogether runs a step with each of these keys at the same time, while one more is
+// under way.
+func runTogether(ctx context.Context, co *coalescer, keys []string) (answers []stepResult, wait func()) {
+	co.stepsUnderWay.Add(1)
+	answers, rest := runMoreTogether(ctx, co, keys)
+	return answers, func() { rest(); co.stepsUnderWay.Add(-1) }
 }
 
-// nextCrowd is another crowd while the first is under way.
-func nextCrowd(ctx context.Context, t *coalescer, keys []string) (answers []stepResult, wait func()) {
+// runMoreTogether runs further steps at the same time, while the first are under way.
+func runMoreTogether(ctx context.Context, co *coalescer, keys []string) (answers []stepResult, wait func()) {
 	answers = make([]stepResult, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
-		all.Go(func() { answers[i] = take(ctx, t, key) })
+		all.Go(func() { answers[i] = runStep(ctx, co, key) })
 	}
 	synctest.Wait()
 	return answers, all.Wait
 }
 
-func names(n int) []string { return slices.Repeat([]string{"free"}, n) }
+func freeNames(n int) []string { return slices.Repeat([]string{"free"}, n) }
 
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeld()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		keys := names(200)
+		server := newHeldServer()
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		keys := freeNames(200)
 		keys[7], keys[100] = "busy", "busy"
-		answers, wait := crowd(t.Context(), to, keys)
+		answers, wait := runTogether(t.Context(), co, keys)
 		close(server.errs)
 		wait()
 		steps, scripts := 0, len(server.sizes)
@@ -111,7 +113,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 				t.Errorf("a script of %d steps", n)
 			}
 		}
-		for i, a := range answers { // a step that is not the quick case then runs alone
+		for i, a := range answers { // a step that is not the quick case is sent again, alone
 			if isBusy := keys[i] == "busy"; a.err != nil || a.alone != isBusy || !isBusy && a.answer != 1 {
 				t.Errorf("step %d: %+v", i, a)
 			}
@@ -119,7 +121,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 		if steps != len(keys) || scripts > (len(keys)+maxStepsPerScript-1)/maxStepsPerScript+usualLanes {
 			t.Errorf("%d steps in %d scripts; want %d in a few", steps, scripts, len(keys))
 		}
-		if n := to.stepsUnderWay.Load(); n != 0 {
+		if n := co.stepsUnderWay.Load(); n != 0 {
 			t.Errorf("%d steps are under way", n)
 		}
 	})
@@ -127,15 +129,15 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 
 func TestAnAbandonedStepIsNotSent(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeld()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		to.lanes = make([]*lane, maxLanes) // as if all of them gathered steps
-		for i := range to.lanes {
-			to.lanes[i] = &lane{}
+		server := newHeldServer()
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		co.lanes = make([]*lane, maxLanes) // as if all of them gathered steps
+		for i := range co.lanes {
+			co.lanes[i] = &lane{}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		_, wait := crowd(t.Context(), to, names(2))
-		answers, waitAbandoned := nextCrowd(ctx, to, names(3))
+		_, wait := runTogether(t.Context(), co, freeNames(2))
+		answers, waitAbandoned := runMoreTogether(ctx, co, freeNames(3))
 		cancel()
 		waitAbandoned()
 		for _, a := range answers {
@@ -144,22 +146,22 @@ func TestAnAbandonedStepIsNotSent(t *testing.T) {
 			}
 		}
 		close(server.errs)
-		to.runLane(to.lanes[0])
+		co.runLane(co.lanes[0])
 		wait()
 		if n := <-server.sizes; n != 2 || len(server.sizes) != 0 {
 			t.Errorf("%d steps were sent, want the two that were not abandoned", n)
 		}
-		to.lanes = nil
+		co.lanes = nil
 	})
 }
 
-// Without other steps, a step runs alone, and Many is not sent.
+// While no other step is under way, a step is sent alone, and not with the script Many.
 func TestASingleStepRunsAlone(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeld()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		server := newHeldServer()
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
 		for range 3 {
-			if a := take(t.Context(), to, "free"); !a.alone || len(server.sizes) != 0 {
+			if a := runStep(t.Context(), co, "free"); !a.alone || len(server.sizes) != 0 {
 				t.Errorf("%+v, and %d scripts were sent", a, len(server.sizes))
 			}
 		}
@@ -169,12 +171,12 @@ func TestASingleStepRunsAlone(t *testing.T) {
 // While the server is slow, no step waits for a lane.
 func TestASlowServerGetsMoreLanes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newHeld()
-		to := newCoalescer(server, &Options{}, t.Context(), &clock{})
-		_, wait := crowd(t.Context(), to, names(4))
+		server := newHeldServer()
+		co := newCoalescer(server, &Options{}, t.Context(), &clock{})
+		_, wait := runTogether(t.Context(), co, freeNames(4))
 		for range 10 {
 			time.Sleep(2 * slowAnswer)
-			_, more := nextCrowd(t.Context(), to, names(4))
+			_, more := runMoreTogether(t.Context(), co, freeNames(4))
 			defer more()
 		}
 		if n := len(server.sizes); n < 10 || n > 2*10+usualLanes {
@@ -210,10 +212,10 @@ func TestStepsThatFailTogether(t *testing.T) {
 				defer end()
 				short, giveUp := context.WithTimeout(t.Context(), time.Second)
 				defer giveUp()
-				server := newHeld()
-				to := newCoalescer(server, &Options{}, life, &clock{})
+				server := newHeldServer()
+				co := newCoalescer(server, &Options{}, life, &clock{})
 				began := time.Now()
-				answers, wait := crowd(short, to, names(20))
+				answers, wait := runTogether(short, co, freeNames(20))
 				c.happens(t.Context(), server, end, giveUp)
 				wait()
 				if took := time.Since(began); took > c.after {
@@ -232,7 +234,7 @@ func TestStepsThatFailTogether(t *testing.T) {
 				if life.Err() != nil {
 					return
 				}
-				answers, wait = crowd(t.Context(), to, names(20))
+				answers, wait = runTogether(t.Context(), co, freeNames(20))
 				wait()
 				for _, a := range answers {
 					if a.err != nil || a.answer != 1 {

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Confirmed grants: replication is asynchronous, so a new grant is lost if the master
-// fails before it has replicated the grant. With WaitReplicas the driver returns a grant
-// only when that many replicas have acknowledged it.
+// Replication is asynchronous, so a new grant is lost if the master fails before it has
+// replicated the grant. With WaitReplicas, the driver returns a grant only when that many
+// replicas have acknowledged it.
 //
 // WAIT counts the replicas that have all writes of its own connection. But another
 // connection may have written the grant: the connection of the last holder, whose release
@@ -72,7 +72,7 @@ func (d *Driver) runConfirm(ctx context.Context, c Call, timeout time.Duration) 
 	for range 8 {
 		all := node.DoMany(ctx, append(slices.Clip(asking), script, wait), true)
 		p, waited := all[len(asking)], all[len(asking)+1]
-		to := redirection.FindStringSubmatch(fmt.Sprint(p.Err))
+		redirect := redirection.FindStringSubmatch(fmt.Sprint(p.Err))
 		switch {
 		case p.Err == nil:
 			p.Err = waited.Err
@@ -82,12 +82,12 @@ func (d *Driver) runConfirm(ctx context.Context, c Call, timeout time.Duration) 
 			script = Confirm.command(c)
 		case isNoScript(p.Err):
 			script.Words = Confirm.evalWords(len(script.Keys))
-		case to != nil && d.client.Cluster:
+		case redirect != nil && d.client.Cluster:
 			var err error
-			if node, err = d.nodeAt(ctx, to[2]); err != nil {
+			if node, err = d.nodeAt(ctx, redirect[2]); err != nil {
 				return Reply{Err: err}, 0
 			}
-			if asking = nil; to[1] == "ASK" {
+			if asking = nil; redirect[1] == "ASK" {
 				asking = []Command{{Words: []string{"ASKING"}}}
 			}
 		default:

@@ -32,35 +32,36 @@ type Conn interface {
 type Client struct {
 	Conn
 	Location string // names the server for people, without a password
-	Cluster  bool   // channels belong to slots
+	Cluster  bool   // the servers are a cluster: keys and channels belong to slots
 
 	// Nodes returns each server that keeps keys: one server, or the nodes of a cluster,
-	// with their replicas unless masters is set.
-	Nodes func(ctx context.Context, masters bool) ([]Node, error)
+	// with their replicas unless mastersOnly is set.
+	Nodes func(ctx context.Context, mastersOnly bool) ([]Node, error)
 
 	// MinTimeout is the least time that a request gets: Do closes the connection at the
-	// deadline of ctx, but no sooner than MinTimeout after it began.
+	// deadline of ctx, but no sooner than MinTimeout after the request began.
 	MinTimeout time.Duration
 
 	// ReadTimeout is the time after which the library gives up waiting for an answer; 0
 	// means never.
 	ReadTimeout time.Duration
 
-	// Idle returns the number of idle connections. The library may detect a dead
-	// connection only when it sends a request. Idle is nil for a library that has one
-	// connection for all requests.
-	Idle func() int
+	// IdleConns returns the number of idle connections. The library may detect a dead
+	// connection only when it sends a request. IdleConns is nil for a library that has
+	// one connection for all requests.
+	IdleConns func() int
 
-	// Waiting records which connections wait for an answer. interrupt closes each of them
-	// that still waits for the same answer. Waiting is nil if the library cannot do that.
-	Waiting func() (interrupt func())
+	// RecordWaiting records which connections wait for an answer. interrupt closes each
+	// of them that still waits for the same answer. RecordWaiting is nil if the library
+	// cannot do that.
+	RecordWaiting func() (interrupt func())
 
 	// Watch makes the server report the next change of each key by another client (client
 	// tracking). The report calls [Driver.Invalidated]. Watch returns a result for each
-	// key, in order. It is nil if the server does not report changes; then Untracked says
-	// why, for people.
-	Watch     func(ctx context.Context, keys []string) []WatchReply
-	Untracked string
+	// key, in order. It is nil if the server does not report changes; UntrackedReason
+	// then says why, for people.
+	Watch           func(ctx context.Context, keys []string) []WatchReply
+	UntrackedReason string
 
 	// Password is set if the client gives a password for the default user.
 	Password bool

@@ -12,9 +12,9 @@ import (
 )
 
 // Diagnose implements driver.Diagnoser. It examines each server that keeps keys; a
-// finding begins with the addresses of its servers. A server that forbids a question,
-// such as a managed one that forbids CONFIG, is a finding, not an error. Diagnose returns
-// an error if no server answers.
+// finding begins with the addresses of its servers. If a server refuses a question, such
+// as a managed one that forbids CONFIG, Diagnose returns a finding. It returns an error
+// if no server answers.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	answered := false
 	for _, s := range servers {
-		answered = x.server(ctx, s) || answered
+		answered = x.checkServer(ctx, s) || answered
 	}
 	_, err = d.Inspect(ctx, doctorsName)
 	switch {
@@ -35,9 +35,9 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	case err != nil:
 		x.addFinding("", driver.SeverityError, "locks", "a lock cannot be read: "+err.Error(), "no lock works until this is mended")
 	}
-	x.sentinels(ctx)
-	x.push(ctx)
-	x.tracking(ctx)
+	x.checkSentinels(ctx)
+	x.checkPush(ctx)
+	x.checkTracking(ctx)
 	if d.closed.Load() {
 		return nil, driver.ErrClosed
 	}
@@ -83,8 +83,8 @@ var serverErrorPattern = regexp.MustCompile(`^[A-Z]+ `) // the space excludes "E
 
 func isServerError(err error) bool { return err != nil && serverErrorPattern.MatchString(err.Error()) }
 
-// sentinels asks each Sentinel whether it could replace a dead master.
-func (x *examination) sentinels(ctx context.Context) {
+// checkSentinels asks each Sentinel whether it could replace a dead master.
+func (x *examination) checkSentinels(ctx context.Context) {
 	group, masters := x.d.client.MasterSet, map[string]bool{}
 	for _, s := range x.d.client.Sentinels {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeout)

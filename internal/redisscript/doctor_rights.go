@@ -10,15 +10,15 @@ import (
 
 var rightsScript = script("rights")
 
-// rights tries each command that the scripts call. It does not use ACL DRYRUN, which
+// checkRights tries each command that the scripts call. It does not use ACL DRYRUN, which
 // requires an administrator and Redis 7.0.
-func (p *examinedServer) rights() {
-	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
+func (p *examinedServer) checkRights() {
+	key, inbox, shard := stateKey(p.d.Prefix, doctorsName)+"x", "", ""
 	if !p.d.NoPush {
 		inbox = p.d.Prefix + "inbox:doctor"
 	}
 	if !p.d.NoPush && p.d.client.Cluster {
-		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
+		shard = p.d.Prefix + "{" + slotTags()[slot(doctorsName)] + "}inbox:doctor"
 	}
 	answer, err := p.ask(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
 	var missing, unknown []string
@@ -58,8 +58,8 @@ func (p *examinedServer) rights() {
 	}
 }
 
-// push examines whether the server can wake waiters.
-func (x *examination) push(ctx context.Context) {
+// checkPush examines whether the server can wake waiters.
+func (x *examination) checkPush(ctx context.Context) {
 	if x.d.NoPush {
 		x.addFinding("", driver.SeverityInfo, "push", "push is turned off, so waiters poll", "leave out push=false, or NoPush")
 		return
@@ -80,18 +80,18 @@ func (x *examination) push(ctx context.Context) {
 	}
 }
 
-// tracking examines whether the server notifies a holder whose name is deleted, flushed
-// or evicted.
-func (x *examination) tracking(ctx context.Context) {
+// checkTracking examines whether the server notifies a holder whose name is deleted,
+// flushed or evicted.
+func (x *examination) checkTracking(ctx context.Context) {
 	const noReports = "the server does not report deleted or evicted keys, so a holder learns of that only with its next renewal: "
 	if x.d.tracking == nil {
-		x.addFinding("", driver.SeverityInfo, "tracking", noReports+x.d.client.Untracked, "if that is too late, use redislock over RESP3, without tracking=false, and "+
+		x.addFinding("", driver.SeverityInfo, "tracking", noReports+x.d.client.UntrackedReason, "if that is too late, use redislock over RESP3, without tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster also +multi +exec)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if p := x.d.tracking.watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
+	if p := x.d.tracking.watch(ctx, []string{stateKey(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
 		x.addFinding("", driver.SeverityInfo, "tracking", noReports+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster also +multi +exec)")
 	}
 }

@@ -22,8 +22,8 @@ type examinedServer struct {
 	unknown []string // settings that the server hides
 }
 
-// server examines one server, and reports whether it answered.
-func (x *examination) server(ctx context.Context, s Node) bool {
+// checkServer examines one server, and reports whether it answered.
+func (x *examination) checkServer(ctx context.Context, s Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	p := &examinedServer{examination: x, Node: s, ctx: ctx}
@@ -42,16 +42,16 @@ func (x *examination) server(ctx context.Context, s Node) bool {
 	case x.d.client.Cluster && p.field("role") == "slave":
 		return true // only masters grant leases
 	default:
-		p.version()
-		p.memory()
-		p.persistence()
-		p.replication()
-		p.connections()
-		p.cluster()
+		p.checkVersion()
+		p.checkMemory()
+		p.checkPersistence()
+		p.checkReplication()
+		p.checkConnections()
+		p.checkCluster()
 	}
-	p.clock()
-	p.rights()
-	p.password()
+	p.checkClock()
+	p.checkRights()
+	p.checkPassword()
 	if ctx.Err() != nil { // the answers that came too late must not look like refusals
 		p.add(driver.SeverityError, "server", "it does not answer in time: "+ctx.Err().Error(), "find out what keeps it busy, such as SLOWLOG or another process")
 	} else if len(p.unknown) > 0 {
@@ -91,7 +91,7 @@ func (p *examinedServer) setting(name string) (string, bool) {
 	return strings.TrimSpace(value), true
 }
 
-func (p *examinedServer) version() {
+func (p *examinedServer) checkVersion() {
 	product, v := "Valkey", p.field("valkey_version") // every version of Valkey is new enough
 	if v == "" {
 		product, v = "Redis", p.field("redis_version")
@@ -110,7 +110,7 @@ func (p *examinedServer) version() {
 	}
 }
 
-func (p *examinedServer) memory() {
+func (p *examinedServer) checkMemory() {
 	limit, policy := p.number("maxmemory"), p.field("maxmemory_policy")
 	switch {
 	case policy != "noeviction" && policy != "" && limit > 0:
@@ -124,10 +124,10 @@ func (p *examinedServer) memory() {
 	}
 }
 
-// persistence examines which data a restart loses. After the loss of a lock, the server
-// grants it to others while its holder still relies on it. Fences then rise by the clock
-// alone.
-func (p *examinedServer) persistence() {
+// checkPersistence examines which data a restart loses. After the loss of a lock, the
+// server grants it to others while its holder still relies on it. Fences then rise by the
+// clock alone.
+func (p *examinedServer) checkPersistence() {
 	if p.field("loading") == "1" {
 		p.add(driver.SeverityError, "persistence", "the server is still reading its data", "wait until it has read them")
 	}
@@ -153,11 +153,11 @@ func (p *examinedServer) persistence() {
 		"appendonly yes, or let writers check the fence")
 }
 
-// password examines whether the password has any effect: if the default user needs no
-// password, the server accepts any. It examines nothing if the URL has another user,
+// checkPassword examines whether the password has any effect: if the default user needs
+// no password, the server accepts any. It examines nothing if the URL has another user,
 // because the operator has then configured users. Such a user often lacks the right to
 // ask, and each refusal adds a line to the server's ACL LOG.
-func (p *examinedServer) password() {
+func (p *examinedServer) checkPassword() {
 	if !p.d.client.Password {
 		return
 	}
@@ -167,9 +167,9 @@ func (p *examinedServer) password() {
 	}
 }
 
-// replication examines which grants a fail-over may lose. Replication is asynchronous, so
-// no setting makes a fail-over keep all grants.
-func (p *examinedServer) replication() {
+// checkReplication examines which grants a fail-over may lose. Replication is
+// asynchronous, so no setting makes a fail-over keep all grants.
+func (p *examinedServer) checkReplication() {
 	if role := p.field("role"); role != "master" {
 		p.add(driver.SeverityError, "role", "the server is a "+role+", which grants no lease", "give the master's address, or those of the Sentinels with master_set")
 		return
@@ -215,13 +215,13 @@ func RunID(ctx context.Context, d *Driver) string {
 	return (&examinedServer{info: info}).field("run_id")
 }
 
-func (p *examinedServer) connections() {
+func (p *examinedServer) checkConnections() {
 	if limit := p.number("maxclients"); limit > 0 && p.number("connected_clients") > limit/10*9 {
 		p.add(driver.SeverityWarning, "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
 	}
 }
 
-func (p *examinedServer) cluster() {
+func (p *examinedServer) checkCluster() {
 	if p.field("cluster_enabled") != "1" {
 		return
 	}
@@ -239,15 +239,15 @@ func (p *examinedServer) cluster() {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); {
 		case key == "cluster_state" && value != "ok":
 			p.add(driver.SeverityError, "cluster", "cluster_state is "+value+": the node serves no name", "redis-cli --cluster check")
-		case key == "cluster_slots_assigned" && value != strconv.Itoa(slots):
-			p.add(driver.SeverityError, "cluster", "only "+value+" of "+strconv.Itoa(slots)+" slots belong to a node: other names cannot be locked", "redis-cli --cluster fix")
+		case key == "cluster_slots_assigned" && value != strconv.Itoa(slotCount):
+			p.add(driver.SeverityError, "cluster", "only "+value+" of "+strconv.Itoa(slotCount)+" slots belong to a node: other names cannot be locked", "redis-cli --cluster fix")
 		}
 	}
 }
 
-// clock compares the server's clock with this host's. A wrong clock matters: fences
+// checkClock compares the server's clock with this host's. A wrong clock matters: fences
 // follow it, and an operator may later set it back.
-func (p *examinedServer) clock() {
+func (p *examinedServer) checkClock() {
 	sent := time.Now()
 	answer, err := p.ask(p.ctx, "TIME")
 	server := readTime(answer)

@@ -35,8 +35,7 @@ func (s fakeServer) client(cluster bool) *Client {
 	}}
 }
 
-// The doctor on answers of servers that this machine cannot run: with other versions or
-// clocks.
+// The fake servers have versions and clocks that no server on this machine can have.
 func TestTheDoctorOnFakeServers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
@@ -44,18 +43,18 @@ func TestTheDoctorOnFakeServers(t *testing.T) {
 			cluster bool
 			info    string
 			time    string
-			want    string // empty: no such finding
-			not     string
+			want    string // a finding; empty: none is required
+			never   string // the subject that no finding may have
 		}{
 			"too old":                    {info: "redis_version:6.0.16", want: "error version"},
-			"old enough":                 {info: "redis_version:6.2.0", not: "version"},
+			"old enough":                 {info: "redis_version:6.2.0", never: "version"},
 			"old enough for a cluster":   {info: "redis_version:6.2.14", cluster: true, want: "info version"},
-			"new enough for a cluster":   {info: "redis_version:7.0.0", cluster: true, not: "version"},
-			"with two digits":            {info: "redis_version:10.0.1", not: "version"},
-			"Valkey":                     {info: "valkey_version:8.0.1\r\nredis_version:5.0.0", not: "version"},
+			"new enough for a cluster":   {info: "redis_version:7.0.0", cluster: true, never: "version"},
+			"with two digits":            {info: "redis_version:10.0.1", never: "version"},
+			"Valkey":                     {info: "valkey_version:8.0.1\r\nredis_version:5.0.0", never: "version"},
 			"a clock an hour behind":     {time: at(-time.Hour), want: "warning clock"},
 			"a clock some seconds ahead": {time: at(30 * time.Second), want: "info clock"},
-			"a clock that is right":      {time: at(0), not: "clock"},
+			"a clock that is right":      {time: at(0), never: "clock"},
 			"a disk that is full":        {info: "role:master\r\naof_enabled:1\r\naof_last_write_status:err", want: "error persistence"},
 			"many clients":               {info: "maxclients:100\r\nconnected_clients:95", want: "warning maxclients"},
 			"a replica that is behind":   {info: "role:master\r\nconnected_slaves:1\r\nslave0:ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0", want: "warning replicas"},
@@ -73,7 +72,7 @@ func TestTheDoctorOnFakeServers(t *testing.T) {
 			has := c.want == ""
 			for _, f := range found {
 				has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "fake:1: ")
-				if f.Subject == c.not {
+				if f.Subject == c.never {
 					t.Errorf("%s: %+v", what, f)
 				}
 			}

@@ -11,17 +11,17 @@ import (
 // driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	Options
-	watches    watching
-	client     *Client
-	conn       bounded
-	backend    string // the name of the backend in errors
-	signals    *subscriber
-	tracking   *tracker // nil if the server does not report changes
-	coalescer  *coalescer
-	clock      *clock
-	unanswered unansweredClaims
-	noStates   atomic.Bool // the server has refused a command that States calls
-	closed     atomic.Bool
+	watches       watcherState
+	client        *Client
+	conn          bounded
+	backend       string // names the server in errors
+	signals       *subscriber
+	tracking      *tracker // nil if the server does not report changes
+	coalescer     *coalescer
+	clock         *clock
+	unanswered    unansweredClaims
+	statesRefused atomic.Bool // the server has refused a command that States calls
+	closed        atomic.Bool
 }
 
 // New makes a driver over a client. The caller has validated the options.
@@ -33,7 +33,7 @@ func New(c *Client, o Options) *Driver {
 	d.signals = newSubscriber(d)
 	d.conn = newBounded(c, d.signals.life)
 	d.clock = newClock(d.conn, &d.signals.loops)
-	d.watches.OnFirstWatch(d.follow)
+	d.watches.OnFirstWatch(d.followName)
 	d.unanswered.released = map[driver.Token]bool{}
 	d.coalescer = newCoalescer(c, &d.Options, d.signals.life, d.clock)
 	if c.Watch != nil {

@@ -17,10 +17,10 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 		return driver.Entry{}, err
 	}
 	p := d.resendIfLost(ctx, func() Reply { return run(ctx, d.conn, Read, d.call(name)) })
-	return d.entry(ctx, name, p)
+	return d.entryOf(ctx, name, p)
 }
 
-func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
+func (d *Driver) entryOf(ctx context.Context, name string, p Reply) (driver.Entry, error) {
 	var seen driver.Entry
 	if p.Err == nil {
 		seen, p.Err = readEntry(p.Text, name)
@@ -43,7 +43,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			return
 		}
 		found := map[string]bool{}
-		for key, err := range d.scan(ctx, pattern(d.Prefix, prefix)) {
+		for key, err := range d.scan(ctx, statePattern(d.Prefix, prefix)) {
 			if err != nil {
 				yield(driver.Entry{}, d.wrapErr(ctx, "list", prefix, err))
 				return
@@ -109,7 +109,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 		if seen[i] != nil {
 			e = *seen[i]
 		} else {
-			e, err = d.entry(ctx, name, replies[0])
+			e, err = d.entryOf(ctx, name, replies[0])
 			replies = replies[1:]
 		}
 		switch {

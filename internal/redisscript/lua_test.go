@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// These tests check the rules for the files in lua/. They run no script: drivertest does.
-// internal/e2e/redis checks which names a script uses.
+// These tests check the rules for the files in lua/. They run no script, because
+// drivertest does. internal/e2e/redis checks which names a script uses.
 
 // luaFiles returns the sources by their names without lua/ and .lua.
 func luaFiles(t *testing.T) map[string]string {
@@ -75,7 +75,7 @@ func TestLuaIsNoWiderThan90Columns(t *testing.T) {
 // Lua and Go have constants for the values in which they must agree.
 func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
 	a := assembly{constants: map[string]string{}}
-	a.file("lib/layout")
+	a.addFile("lib/layout")
 	if a.out.Len() > 0 {
 		t.Errorf("lib/layout has more than constants: %s", a.out.String())
 	}

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// comments returns the comments of the fields of the struct in a file, without line ends.
-func comments(t *testing.T, path string) map[string]string {
+// fieldComments returns the comments of the fields of the struct in a file, without line
+// ends.
+func fieldComments(t *testing.T, path string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
@@ -27,16 +28,16 @@ func comments(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// The compiler compares the types of the fields.
+// The test compares the comments only, because the compiler compares the types.
 func TestBothPackagesDocumentTheSameOptions(t *testing.T) {
-	common := comments(t, "options.go")
+	common := fieldComments(t, "options.go")
 	if len(common) != 5 {
 		t.Fatalf("the common options are %v", common)
 	}
-	one, other := comments(t, "../../redislock/options.go"), comments(t, "../../goredislock/options.go")
+	redislock, goredislock := fieldComments(t, "../../redislock/options.go"), fieldComments(t, "../../goredislock/options.go")
 	for name := range common {
-		a, b := one[name], other[name]
-		same := strings.HasPrefix(a, b) || strings.HasPrefix(b, a) // one may be longer
+		a, b := redislock[name], goredislock[name]
+		same := strings.HasPrefix(a, b) || strings.HasPrefix(b, a) // one comment may be longer
 		if a == "" || b == "" || !same {
 			t.Errorf("%s is documented as\n%q and\n%q; want one comment to be a prefix of the other", name, a, b)
 		}

@@ -12,17 +12,17 @@ import (
 
 // A server, or a device between it and the client, may drop an idle connection. The
 // library may detect that only when it sends the next request. Then the driver sends the
-// request once more, within the same ctx. A library with several idle connections may use
-// another dropped one for that, so the driver retries once for each of them.
+// request once more, within the same ctx. If the library has several idle connections,
+// the next one may be dropped, too, so the driver retries once for each of them.
 //
 // Then a claim may be under way twice. A server that has closed a connection reads no
 // more from it, but a proxy may still have the first request. So if the caller releases
 // the token before the end of the claim, the driver releases it once more after that end:
 // see unansweredClaims.
 
-// A retry counts the attempts at a step whose connections were dead.
-type retry struct {
-	sent          int  // the number of times that the step was sent again
+// A resendCounter counts the attempts at a step whose connections were dead.
+type resendCounter struct {
+	resends       int  // the number of times that the step was sent again
 	newConnection bool // the last attempt was on a new connection
 }
 
@@ -33,23 +33,23 @@ const maxRetries = 100
 // mayResend reports whether a step that got this reply may be sent once more. If the
 // connection was lost, mayResend also forgets the server's clock, because the next
 // connection may go to another server.
-func (a *retry) mayResend(ctx context.Context, d *Driver, p Reply) bool {
+func (a *resendCounter) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 	if p.Err == nil || !isConnectionLost(p.Err) {
 		return false
 	}
 	d.clock.forget()
-	if a.newConnection || a.sent == maxRetries || ctxErr(ctx) != nil {
+	if a.newConnection || a.resends == maxRetries || ctxErr(ctx) != nil {
 		return false
 	}
-	a.newConnection = d.client.Idle == nil || d.client.Idle() == 0
-	a.sent++
+	a.newConnection = d.client.IdleConns == nil || d.client.IdleConns() == 0
+	a.resends++
 	return true
 }
 
 // resendIfLost sends a step, and repeats it if its connection was lost. The step must
 // return the same answer when it is repeated.
 func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
-	var a retry
+	var a resendCounter
 	p := send()
 	for a.mayResend(ctx, d, p) {
 		p = send()
@@ -85,12 +85,12 @@ func (d *Driver) runWithEnd(ctx context.Context, now time.Time, name string, res
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
 		until = deadline
 	}
-	var attempts retry
+	var resends resendCounter
 	for tries, sent := 0, now; ; tries, sent = tries+1, time.Now() {
-		p := send(d.clock.end(until, name))
+		p := send(d.clock.toServerTime(until, name))
 		d.clock.learn(readTimeOfRefusal(p), sent)
 		switch {
-		case attempts.mayResend(ctx, d, p) && resend != nil && resend(until):
+		case resends.mayResend(ctx, d, p) && resend != nil && resend(until):
 			tries--
 			continue
 		case p.Err != nil || p.Text != "" || p.Int >= 0:
@@ -122,10 +122,10 @@ type unansweredClaims struct {
 
 const maxUnanswered = 1024
 
-// claimAgain reports whether a claim may be sent once more, although its first request
-// was not answered. If the caller releases the token before the end, the driver releases
-// it again after the end.
-func (d *Driver) claimAgain(c *driver.Claim, end time.Time) bool {
+// mayResendClaim reports whether a claim may be sent once more, although its first
+// request was not answered. If the caller releases the token before the end, the driver
+// releases it again after the end.
+func (d *Driver) mayResendClaim(c *driver.Claim, end time.Time) bool {
 	u := &d.unanswered
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -16,7 +16,7 @@ type Script struct {
 	Name   string
 	Source string
 	SHA    string   // the name of the script for EVALSHA
-	words  []string // before the keys of one name
+	words  []string // EVALSHA, the SHA, and the number of keys of one name
 }
 
 // The scripts that work on one name. The header of each file says what the script takes
@@ -52,6 +52,6 @@ func script(name string) *Script {
 	}
 	sum := sha1.Sum(source) // EVALSHA requires SHA-1; it is not a signature
 	s := &Script{Name: name, Source: string(source), SHA: hex.EncodeToString(sum[:])}
-	s.words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(letters))}
+	s.words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(keyLetters))}
 	return s
 }

@@ -10,7 +10,7 @@ func isSlotMoving(err error) bool { return err != nil && strings.HasPrefix(err.E
 
 func (s *Script) command(c Call) Command {
 	words := s.words
-	if len(c.Keys) != len(letters) {
+	if len(c.Keys) != len(keyLetters) {
 		words = []string{"EVALSHA", s.SHA, strconv.Itoa(len(c.Keys))}
 	}
 	return Command{Words: words, Call: c}

@@ -31,25 +31,25 @@ type clock struct {
 	cluster bool
 	loops   *engine.Background
 
-	known atomic.Pointer[engine.ServerTime]
-	slots sync.Map // of uint16 to engine.ServerTime
+	known     atomic.Pointer[engine.ServerTime]
+	slotTimes sync.Map // of uint16 to engine.ServerTime
 
-	eachMinute sync.Once // starts askEachMinute
+	startAsking sync.Once // starts askEachMinute
 
-	mu       sync.Mutex // protects the fields below
-	asking   chan struct{}
-	failedAt time.Time
+	mu       sync.Mutex    // protects the fields below
+	asking   chan struct{} // closed when the request under way ends; nil if there is none
+	failedAt time.Time     // the time of the last request without an answer
 }
 
 func newClock(conn bounded, loops *engine.Background) *clock {
 	return &clock{conn: conn, loops: loops, cluster: conn.client.Cluster}
 }
 
-// end converts t to a time on the server's clock that is not later than t. If no clock is
-// known, it returns 0, which the server always refuses.
-func (c *clock) end(t time.Time, name string) int64 {
+// toServerTime converts t to a time on the server's clock that is not later than t. If no
+// clock is known, it returns 0, which the server always refuses.
+func (c *clock) toServerTime(t time.Time, name string) int64 {
 	if c.cluster {
-		if r, ok := c.slots.Load(slot(name)); ok {
+		if r, ok := c.slotTimes.Load(slot(name)); ok {
 			if r, _ := r.(engine.ServerTime); time.Since(r.Client) < time.Minute {
 				return int64(r.LowerBound(t))
 			}
@@ -64,7 +64,7 @@ func (c *clock) end(t time.Time, name string) int64 {
 // learnRefused learns the time from a server that refused a request because of its end.
 func (c *clock) learnRefused(server int64, sent time.Time, name string) {
 	if c.cluster {
-		c.slots.Store(slot(name), engine.ServerTime{Client: time.Now(), Server: locktable.Instant(server)})
+		c.slotTimes.Store(slot(name), engine.ServerTime{Client: time.Now(), Server: locktable.Instant(server)})
 		return
 	}
 	c.learn(server, sent)
@@ -84,21 +84,21 @@ func (c *clock) learn(server int64, sent time.Time) {
 // forget drops the bounds, because another server may answer next.
 func (c *clock) forget() {
 	c.known.Store(nil)
-	c.slots.Clear()
+	c.slotTimes.Clear()
 }
 
 // Reconnected notifies the driver of a new connection, which may go to another server. It
 // does not block.
 func (d *Driver) Reconnected() { d.clock.forget() }
 
-// begin asks the servers for their time unless it is known, and then asks again each
-// minute. It closes the channel when they have answered, or after a second. The channel
+// askIfUnknown asks the servers for their time unless it is known, and from then on once
+// a minute. It closes the channel when they have answered, or after a second. The channel
 // is nil if the caller need not wait.
-func (c *clock) begin() (answered <-chan struct{}) {
+func (c *clock) askIfUnknown() (answered <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
 	}
-	c.eachMinute.Do(func() { c.loops.Go(c.askEachMinute) })
+	c.startAsking.Do(func() { c.loops.Go(c.askEachMinute) })
 	c.mu.Lock()
 	if c.asking != nil || time.Since(c.failedAt) < time.Second {
 		defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *clock) begin() (answered <-chan struct{}) {
 	c.mu.Unlock()
 	c.loops.Go(func() {
 		defer close(done)
-		c.ask()
+		c.askServers()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.asking = nil
@@ -121,23 +121,23 @@ func (c *clock) begin() (answered <-chan struct{}) {
 }
 
 func (c *clock) askEachMinute() {
-	each := time.NewTicker(time.Minute)
-	defer each.Stop()
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-c.conn.life.Done():
 			return
-		case <-each.C:
+		case <-ticker.C:
 			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.Client) > 30*time.Second {
-				c.ask()
+				c.askServers()
 			}
 		}
 	}
 }
 
-// ask asks each server for its time. In a cluster it keeps the time that is furthest
-// behind.
-func (c *clock) ask() {
+// askServers asks each server for its time. In a cluster it keeps the time that is
+// furthest behind.
+func (c *clock) askServers() {
 	ctx, cancel := context.WithTimeout(c.conn.life, subscribeTimeout)
 	defer cancel()
 	servers, err := c.conn.nodes(ctx, false)

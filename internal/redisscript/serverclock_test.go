@@ -22,7 +22,7 @@ type clockServer struct {
 	mu        sync.Mutex // protects ahead
 	ahead     []time.Duration
 	latency   time.Duration // the latency of a request, and of an answer
-	slowSince time.Time     // since then the clocks are slow by a thousandth; zero: never
+	slowSince time.Time     // from then on the clocks lose a thousandth of the time; zero: never
 	hung      bool
 	scripts   int
 }
@@ -56,7 +56,7 @@ func (c clockNode) Do(ctx context.Context, _ Command) Reply {
 
 // client returns a client whose requests end with their ctx.
 func (c *clockServer) client(conn Conn) *Client {
-	return &Client{Conn: conn, Cluster: c.cluster, Location: "there", Idle: func() int { return 0 }, Nodes: func(context.Context, bool) (all []Node, _ error) {
+	return &Client{Conn: conn, Cluster: c.cluster, Location: "there", IdleConns: func() int { return 0 }, Nodes: func(context.Context, bool) (all []Node, _ error) {
 		for i := range c.ahead {
 			all = append(all, Node{Name: fmt.Sprint(i), Conn: clockNode{c, i}})
 		}
@@ -104,7 +104,7 @@ func TestAStepIsSentOnceWhenTheTimeIsKnown(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		c := &clockServer{ahead: []time.Duration{ahead}, latency: time.Millisecond}
 		withDriver(t, c, func(ctx context.Context, d *Driver) {
-			<-d.clock.begin()
+			<-d.clock.askIfUnknown()
 			for range 5 {
 				if p, n := runWithin(ctx, d, c, 0, 100*time.Millisecond); p.Int != 1 || n != 1 {
 					t.Errorf("ahead by %v: %+v, sent %d times", ahead, p, n)
@@ -119,7 +119,7 @@ func TestARefusalShowsTheServersTime(t *testing.T) {
 	c := &clockServer{ahead: []time.Duration{time.Hour}, latency: time.Millisecond, hung: true}
 	withDriver(t, c, func(ctx context.Context, d *Driver) {
 		began := time.Now()
-		<-d.clock.begin()
+		<-d.clock.askIfUnknown()
 		if took := time.Since(began); took > subscribeTimeout {
 			t.Errorf("the driver waited %v for the server's time", took)
 		}
@@ -131,15 +131,15 @@ func TestARefusalShowsTheServersTime(t *testing.T) {
 	})
 }
 
-// A step that is refused at the end of its ctx is not sent again, whatever delayed it,
-// and no step takes effect after the end.
+// If the server refuses a step at the end of its ctx, the driver does not send it again.
+// No step takes effect after the end.
 func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
 	for _, latency := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 200 * time.Millisecond} {
 		for _, timeout := range []time.Duration{time.Millisecond, 29 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
 			c := &clockServer{ahead: []time.Duration{-time.Minute}, latency: latency}
 			withDriver(t, c, func(ctx context.Context, d *Driver) {
 				c.slowSince = time.Now()
-				<-d.clock.begin()
+				<-d.clock.askIfUnknown()
 				time.Sleep(time.Minute / 2)
 				began := time.Now()
 				p, _ := runWithin(ctx, d, c, 0, timeout)
@@ -157,12 +157,12 @@ func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
 func TestAClockThatWasSetBackIsLearned(t *testing.T) {
 	c := &clockServer{ahead: []time.Duration{time.Hour}, latency: time.Millisecond}
 	withDriver(t, c, func(ctx context.Context, d *Driver) {
-		<-d.clock.begin()
+		<-d.clock.askIfUnknown()
 		c.mu.Lock()
 		c.ahead[0] = 0
 		c.mu.Unlock()
 		time.Sleep(2 * time.Minute)
-		if end, now := d.clock.end(time.Now(), "job"), time.Now().UnixMicro(); end > now {
+		if end, now := d.clock.toServerTime(time.Now(), "job"), time.Now().UnixMicro(); end > now {
 			t.Errorf("the server's clock is believed to be %d µs ahead", end-now)
 		}
 	})
@@ -171,12 +171,12 @@ func TestAClockThatWasSetBackIsLearned(t *testing.T) {
 func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
 	c := &clockServer{ahead: []time.Duration{time.Hour}, latency: time.Millisecond}
 	withDriver(t, c, func(ctx context.Context, d *Driver) {
-		<-d.clock.begin()
+		<-d.clock.askIfUnknown()
 		d.runWithEnd(ctx, time.Now(), "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
-		if end := d.clock.end(time.Now(), "job"); end != 0 {
+		if end := d.clock.toServerTime(time.Now(), "job"); end != 0 {
 			t.Errorf("the end is %d; want 0, because the time is unknown", end)
 		}
-		<-d.clock.begin()
+		<-d.clock.askIfUnknown()
 		if p, n := runWithin(ctx, d, c, 0, time.Second); p.Int != 1 || n != 1 {
 			t.Errorf("%+v, sent %d times", p, n)
 		}
@@ -186,7 +186,7 @@ func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
 func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
 	c := &clockServer{cluster: true, ahead: []time.Duration{0, 10 * time.Millisecond, time.Hour}, latency: time.Millisecond}
 	withDriver(t, c, func(ctx context.Context, d *Driver) {
-		<-d.clock.begin()
+		<-d.clock.askIfUnknown()
 		for i, want := range []int{1, 1, 2} {
 			if p, n := runWithin(ctx, d, c, i, 100*time.Millisecond); p.Int != 1 || n != want {
 				t.Errorf("node %d: %+v, sent %d times, want %d", i, p, n, want)
@@ -196,7 +196,7 @@ func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
 			t.Errorf("the node that is ahead: %+v, sent %d times, want once", p, n)
 		}
 		time.Sleep(time.Minute)
-		if end, now := d.clock.end(time.Now(), "job"), time.Now().UnixMicro(); end > now {
+		if end, now := d.clock.toServerTime(time.Now(), "job"), time.Now().UnixMicro(); end > now {
 			t.Error("the clock is believed after a minute, though the name may have moved")
 		}
 	})

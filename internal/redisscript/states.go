@@ -18,19 +18,19 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 		return nil, err
 	}
 	all := make([]*driver.Entry, len(names))
-	if d.client.Cluster || d.noStates.Load() { // in a cluster the keys are of different slots
+	if d.client.Cluster || d.statesRefused.Load() { // in a cluster the keys are of different slots
 		return all, nil
 	}
 	var c Call
 	for _, name := range names {
-		c.Keys = append(c.Keys, key(d.Prefix, name))
+		c.Keys = append(c.Keys, stateKey(d.Prefix, name))
 	}
 	p := d.resendIfLost(ctx, func() Reply { return run(ctx, d.conn, States, c) })
 	if p.Err != nil {
 		return nil, d.wrapErr(ctx, "read", names[0], p.Err)
 	}
 	if p.Text == "-" { // do not try again, because each refusal adds a line to the server's ACL LOG
-		d.noStates.Store(true)
+		d.statesRefused.Store(true)
 		return all, nil
 	}
 	r := reader{rest: p.Text}
@@ -52,8 +52,8 @@ func (d *Driver) readStates(ctx context.Context, names []string) ([]*driver.Entr
 // It returns false for any other state.
 func readState(s string) (e locktable.Entry, ok bool) {
 	const (
-		leased, detailed, valued = 1, 2, 4
-		ofValue, ofWatch         = 10, 8   // bytes at the end of the state
+		leased, detailed, valued = 1, 2, 4 // flags
+		valueSize, watchSize     = 10, 8   // bytes at the end of the state
 		queueFrom                = 1 << 52 // all fences are less
 	)
 	r := reader{rest: s}
@@ -64,12 +64,12 @@ func readState(s string) (e locktable.Entry, ok bool) {
 		return locktable.Entry{}, false
 	}
 	if flags >= wayPlain {
-		w := r.takeEnd(ofWatch)
+		w := r.takeEnd(watchSize)
 		w.instant()
 		r.failed = r.failed || w.failed
 	}
 	if flags&valued != 0 {
-		v := r.takeEnd(ofValue)
+		v := r.takeEnd(valueSize)
 		e.Value.Fence = uint64(v.instant())
 		n := v.integer(2)
 		e.Value.Bytes = []byte(r.takeEnd(n).rest)

@@ -44,8 +44,8 @@ type subscription struct {
 	up    atomic.Bool
 	until time.Time // for a slot: the latest expiry of a place in a queue that uses the channel
 
-	tried      context.Context    // ends when the server has answered, and after subscribeTimeout
-	wakeClaims context.CancelFunc // ends tried, for which claims wait
+	tried      context.Context    // ends when the server has answered, or after subscribeTimeout
+	wakeClaims context.CancelFunc // ends tried, so that claims no longer wait
 }
 
 func newSubscriber(d *Driver) *subscriber {
@@ -65,13 +65,13 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (inbox, s
 	if b.inbox == nil {
 		b.inbox = b.subscribe(Channel{Name: b.d.Prefix + "inbox:" + b.id})
 	}
-	first, second := b.inbox, (*subscription)(nil)
+	inboxSub, shardSub := b.inbox, (*subscription)(nil)
 	if c.Queue && b.d.client.Cluster {
-		second = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
+		shardSub = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
 	b.mu.Unlock()
 
-	for _, s := range []*subscription{first, second} {
+	for _, s := range []*subscription{inboxSub, shardSub} {
 		if s == nil || s.up.Load() {
 			continue
 		}
@@ -82,18 +82,18 @@ func (b *subscriber) channelsFor(ctx context.Context, c *driver.Claim) (inbox, s
 	if b.life.Err() != nil {
 		return "", "", driver.ErrClosed // close has ended the subscription, so no signal would arrive
 	}
-	if second != nil && !second.down() {
-		shard = second.Name
+	if shardSub != nil && !shardSub.hasFailed() {
+		shard = shardSub.Name
 	}
-	return first.Name, shard, nil
+	return inboxSub.Name, shard, nil
 }
 
-// down reports whether the subscription is down, and an attempt has failed or took too
-// long, for example because the server is too old for sharded channels.
-func (s *subscription) down() bool { return !s.up.Load() && s.tried.Err() != nil }
+// hasFailed reports whether the subscription is down after an attempt that failed or took
+// too long, for example because the server is too old for sharded channels.
+func (s *subscription) hasFailed() bool { return !s.up.Load() && s.tried.Err() != nil }
 
-// maxShards is the number of subscribed slots from which on the driver unsubscribes from
-// slots in which it no longer waits.
+// maxShards is the number of subscribed slots at which the driver begins to unsubscribe
+// from slots in which it no longer waits.
 const maxShards = 64
 
 // shardLocked returns the subscription of a slot, and starts it if needed.
@@ -110,7 +110,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 				return past
 			})
 		}
-		s = b.subscribe(Channel{Name: b.d.Prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true})
+		s = b.subscribe(Channel{Name: b.d.Prefix + "{" + slotTags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true})
 		b.shards[slot] = s
 	}
 	if until.After(s.until) {
@@ -145,7 +145,7 @@ const subscribeTimeout = time.Second
 // again, all claims retry, because earlier messages are lost.
 func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 	s.up.Store(up)
-	late := s.tried.Err() != nil // read after up is set: a claim that stopped waiting before saw it down
+	late := s.tried.Err() != nil // read after up was set: if false, no claim has stopped waiting yet
 	if s.wakeClaims(); up && late {
 		b.d.clock.forget() // another server may have confirmed the subscription
 		b.listeners.Notify(driver.Signal{Kind: driver.SignalRetry})
@@ -176,14 +176,15 @@ func (b *subscriber) onMessage(message string) {
 	b.listeners.Notify(signal)
 }
 
-// works reports whether the plain channel is subscribed to, or no attempt has failed yet.
+// works reports whether the driver has subscribed to its plain channel, or no attempt has
+// failed yet.
 func (b *subscriber) works() bool {
 	if b.d.NoPush {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.inbox == nil || !b.inbox.down()
+	return b.inbox == nil || !b.inbox.hasFailed()
 }
 
 // close ends all subscriptions, and waits until they have ended.
@@ -197,7 +198,7 @@ func (b *subscriber) close() {
 func (b *subscriber) claimantArg(inbox, shard string, c *driver.Claim) string {
 	arg := append(binary.BigEndian.AppendUint16(make([]byte, 0, 512), uint16(len(inbox))), inbox...)
 	arg = append(binary.BigEndian.AppendUint16(arg, uint16(len(shard))), shard...)
-	arg = numbers(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
+	arg = appendNumbers(locktable.AppendOwner(arg, c.Owner), micros(c.TTL))
 	if last := b.claimant.Load(); last != nil && *last == string(arg) {
 		return *last
 	}

@@ -49,12 +49,12 @@ type tracker struct {
 type trackedLease struct {
 	token     driver.Token
 	name      string
-	armAt     time.Time // the earliest time to arm it; zero while it is not granted
+	armAt     time.Time // the earliest time to arm its name; zero while the lease is not granted
 	until     time.Time // the latest end of the lease
 	exclusive bool
-	listed    bool // its name is in byName, and has it
-	armed     bool // armed, with no renewal begun and no notification sent since
-	ended     bool // it is no longer in byToken
+	listed    bool // byName has its name, with this lease
+	armed     bool // its name was armed, and since then no renewal has begun and no notification was sent
+	ended     bool // byToken no longer has it
 }
 
 type trackedName struct {
@@ -122,8 +122,8 @@ func (w *tracker) recordAnswer(c *driver.Claim, now time.Time, refused, err erro
 	}
 }
 
-// update calls f with the lease of a token, if the tracker has it.
-func (w *tracker) update(t driver.Token, f func(l *trackedLease)) {
+// withLease calls f with the lease of a token, if the tracker has it.
+func (w *tracker) withLease(t driver.Token, f func(l *trackedLease)) {
 	if w == nil {
 		return
 	}
@@ -136,11 +136,11 @@ func (w *tracker) update(t driver.Token, f func(l *trackedLease)) {
 
 // disarm marks a name as not armed, because the renewal that the driver sends next
 // ends the watching. The driver calls recordHeld afterwards.
-func (w *tracker) disarm(t driver.Token) { w.update(t, func(l *trackedLease) { l.armed = false }) }
+func (w *tracker) disarm(t driver.Token) { w.withLease(t, func(l *trackedLease) { l.armed = false }) }
 
 // recordHeld records that a token holds its lease for ttl from now; 0 means unknown.
 func (w *tracker) recordHeld(t driver.Token, ttl time.Duration) {
-	w.update(t, func(l *trackedLease) { w.recordHeldLocked(l, ttl, time.Now()) })
+	w.withLease(t, func(l *trackedLease) { w.recordHeldLocked(l, ttl, time.Now()) })
 }
 
 // recordHeldLocked records that a lease is held, and schedules the arming.
@@ -158,7 +158,7 @@ func (w *tracker) recordHeldLocked(l *trackedLease, ttl time.Duration, now time.
 	}
 }
 
-func (w *tracker) forgetToken(t driver.Token) { w.update(t, w.dropLocked) }
+func (w *tracker) forgetToken(t driver.Token) { w.withLease(t, w.dropLocked) }
 
 func (w *tracker) dropLocked(l *trackedLease) {
 	l.ended = true
@@ -286,8 +286,8 @@ func (w *tracker) takeDue() (names []string) {
 // lease may be gone, or with checkAll all holders. They then check their leases.
 func (w *tracker) arm(ctx context.Context, names []string, checkAll bool) (failed []string) {
 	slices.Sort(names)
-	for some := range slices.Chunk(slices.Compact(names), 256) {
-		known, states := w.markArmed(some)
+	for batch := range slices.Chunk(slices.Compact(names), 256) {
+		known, states := w.markArmed(batch)
 		if len(known) == 0 {
 			continue
 		}
@@ -320,7 +320,7 @@ func (w *tracker) markArmed(names []string) (known []*trackedName, states []stri
 		for _, l := range n.leases {
 			l.armed = true
 		}
-		known, states = append(known, n), append(states, key(w.prefix, name))
+		known, states = append(known, n), append(states, stateKey(w.prefix, name))
 	}
 	return known, states
 }
@@ -343,26 +343,26 @@ func (w *tracker) tokensToNotify(n *trackedName, p WatchReply, checkAll bool) (t
 	return tokens
 }
 
-// storedVersion is the first byte of the stored state of a name.
+// storedVersion is the first byte of each stored state, the version of the format.
 const storedVersion = 165
 
 // mayHold reports whether a token may hold its lease, according to the first fields of
 // the state: the token of an exclusive holder, and the number of shared holders. See
 // lua/lib/layout.lua.
 func mayHold(state string, t driver.Token, exclusive bool) bool {
-	const details, shared = 26, 26 + 8 + 8
-	if len(state) < details || state[0] != storedVersion {
+	const headSize, holdersOffset = 26, 26 + 8 + 8
+	if len(state) < headSize || state[0] != storedVersion {
 		return false
 	}
-	at, more := details, state[1]%4 >= 2
-	if more {
-		at += 40
+	offset, hasDetails := headSize, state[1]%4 >= 2
+	if hasDetails {
+		offset += 40
 	}
 	if exclusive {
-		at += 8 + 8 + 4
-		return state[1]%2 == 1 && len(state) >= at+len(t) && state[at:at+len(t)] == string(t[:])
+		offset += 8 + 8 + 4
+		return state[1]%2 == 1 && len(state) >= offset+len(t) && state[offset:offset+len(t)] == string(t[:])
 	}
-	return state[1]%2 == 0 && more && len(state) >= at && binary.BigEndian.Uint32([]byte(state[shared:shared+4])) > 0
+	return state[1]%2 == 0 && hasDetails && len(state) >= offset && binary.BigEndian.Uint32([]byte(state[holdersOffset:holdersOffset+4])) > 0
 }
 
 // Invalidated notifies the driver that another client has changed these keys; nil means

@@ -16,7 +16,7 @@ var (
 	heldReply = WatchReply{State: string(slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), tracked.Token[:]))}
 )
 
-// track tracks a lease while f runs, and counts the signals to its holder.
+// track tracks a lease while f runs, and returns the number of signals to its holder.
 func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (signals int) {
 	var w *tracker
 	var listeners driver.Listeners
@@ -30,8 +30,8 @@ func track(t *testing.T, answer func(*tracker) WatchReply, f func(*tracker)) (si
 	return signals
 }
 
-// The server evicts the name after it has read it for the arming, but before its answer
-// arrives. Then its memory is full, and it returns errors.
+// The server evicts the name after it has read the name for the arming, but before its
+// answer arrives. Its memory is then full, so it answers the next arming with an error.
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsReported(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0
@@ -48,7 +48,7 @@ func TestAChangeThatOvertakesTheAnswerOfAnArmingIsReported(t *testing.T) {
 	})
 }
 
-// A renewal arms the name, too. Then the timer for an earlier change does nothing.
+// A renewal arms the name, too. The timer for an earlier change then does nothing.
 func TestTheRateOfArmingIsLimited(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		armed := 0

@@ -24,8 +24,8 @@ const (
 	watchNoteInterval = 20 * time.Second // the driver renews the note at this interval, or a little earlier
 )
 
-// watching is the state of a driver's watchers.
-type watching struct {
+// watcherState is the state of a driver's watchers.
+type watcherState struct {
 	driver.Watchers
 	watchesDown atomic.Int64 // the number of watched names whose subscription is down
 	ended       sync.Map     // from a name to a channel that is closed when its last watch has ended
@@ -42,9 +42,9 @@ type watch struct {
 // Watch implements driver.Watcher.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.Watch(name, f) }
 
-// follow watches a name; driver.Watchers calls it. It waits for the end of the previous
-// watch of the name, because that one unsubscribes from the same channel.
-func (d *Driver) follow(name string, f func()) (stop func()) {
+// followName watches a name; driver.Watchers calls it. It waits for the end of the
+// previous watch of the name, because that one unsubscribes from the same channel.
+func (d *Driver) followName(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
 	if d.NoPush {
 		return func() {}

@@ -104,8 +104,8 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	return g, nil, err
 }
 
-// readGrant reads a grant: the first fence, and the number of fences if it differs from
-// the claim's.
+// readGrant reads a grant: the first fence, and the number of fences if that differs from
+// the number in the claim.
 func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
@@ -189,7 +189,7 @@ func (r *reader) instant() locktable.Instant {
 		return 0
 	}
 	f := math.Float64frombits(binary.BigEndian.Uint64([]byte(s)))
-	if !(f >= 0 && f < 1<<53 && f == math.Trunc(f)) { // NaN is neither
+	if !(f >= 0 && f < 1<<53 && f == math.Trunc(f)) { // each comparison with NaN is false
 		r.failed = true
 		return 0
 	}

@@ -15,8 +15,8 @@ import (
 // are exact up to 2^53. The header of each script says what it takes.
 //
 // The script is of the same version as the arguments. But it stores the last part of a
-// claim, see claimArg and claimantArg, and the owner of a break, and clients of other
-// versions read these.
+// claim, see appendClaimArg and claimantArg, and the owner of a break. Clients of other
+// versions read both.
 
 // The first argument of a claim, a renewal or a release begins with one of these letters.
 const (
@@ -40,12 +40,12 @@ const (
 // each of them would cost more than the rest of a step here.
 type packer struct {
 	strings.Builder
-	begin int // of the next key or argument
-	all   []string
+	begin int      // the offset of the next key or argument
+	parts []string // the keys, and then the arguments
 }
 
-func (p *packer) end() {
-	p.all = append(p.all, p.String()[p.begin:])
+func (p *packer) endPart() {
+	p.parts = append(p.parts, p.String()[p.begin:])
 	p.begin = p.Len()
 }
 
@@ -56,28 +56,28 @@ func (p *packer) key(prefix, escaped string, letter byte) {
 	p.WriteString(escaped)
 	p.WriteByte('}')
 	p.WriteByte(letter)
-	p.end()
+	p.endPart()
 }
 
 // call makes the call of a script on one name. It leaves out arguments that are nil.
 func (o *Options) call(name string, args ...[]byte) Call {
 	escaped := escaper.Replace(name)
-	size := len(letters) * (len(o.Prefix) + len(escaped) + 3)
+	size := len(keyLetters) * (len(o.Prefix) + len(escaped) + 3)
 	for _, arg := range args {
 		size += len(arg)
 	}
-	p := packer{all: make([]string, 0, len(letters)+len(args))}
+	p := packer{parts: make([]string, 0, len(keyLetters)+len(args))}
 	p.Grow(size)
-	for i := range letters {
-		p.key(o.Prefix, escaped, letters[i])
+	for i := range keyLetters {
+		p.key(o.Prefix, escaped, keyLetters[i])
 	}
 	for _, arg := range args {
 		if arg != nil {
 			p.Write(arg)
-			p.end()
+			p.endPart()
 		}
 	}
-	return Call{Keys: p.all[:len(letters):len(letters)], Args: p.all[len(letters):], oneName: true}
+	return Call{Keys: p.parts[:len(keyLetters):len(keyLetters)], Args: p.parts[len(keyLetters):], oneName: true}
 }
 
 // claimCall makes the call of a claim.
@@ -90,7 +90,7 @@ func (o *Options) claimCall(c *driver.Claim, end int64, claimant string) (*Scrip
 	if usesValue(c) {
 		value = valueArg(c)
 	}
-	return s, o.call(c.Name, o.claimArg(make([]byte, 0, 512), c, end, claimant), waitArg(make([]byte, 0, 32), c), by, value)
+	return s, o.call(c.Name, o.appendClaimArg(make([]byte, 0, 512), c, end, claimant), appendWaitArg(make([]byte, 0, 32), c), by, value)
 }
 
 // renewCall makes the call of the scripts Renew and Confirm. Only a renewal that writes a
@@ -100,10 +100,10 @@ func (o *Options) renewCall(l *driver.LeaseRef, end int64) Call {
 	if l.Value != nil {
 		kind = valueRenew
 	}
-	b := numbers(append(make([]byte, 0, 33), kind), micros(l.TTL), micros(o.Retention))
+	b := appendNumbers(append(make([]byte, 0, 33), kind), micros(l.TTL), micros(o.Retention))
 	var value []byte
 	if l.Value != nil {
-		value = append(numbers(nil, end), l.Value...)
+		value = append(appendNumbers(nil, end), l.Value...)
 	}
 	return o.call(l.Name, append(b, l.Token[:]...), value)
 }
@@ -116,21 +116,21 @@ func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 	case l.MinHold > 0:
 		kind = otherRelease
 	}
-	b := numbers(append(make([]byte, 0, 41), kind), micros(l.MinHold), micros(o.Retention))
+	b := appendNumbers(append(make([]byte, 0, 41), kind), micros(l.MinHold), micros(o.Retention))
 	b = append(b, l.Token[:]...)
 	if hasEnd(l) {
-		b = numbers(b, end)
+		b = appendNumbers(b, end)
 	}
 	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
-	b := numbers(append(make([]byte, 0, 32), l.Token[:]...), fenceArg(fence), micros(o.Retention))
+	b := appendNumbers(append(make([]byte, 0, 32), l.Token[:]...), fenceArg(fence), micros(o.Retention))
 	return o.call(l.Name, b, l.Value)
 }
 
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
-	b := numbers(make([]byte, 0, 24), fenceArg(fence), micros(delay), micros(o.Retention))
+	b := appendNumbers(make([]byte, 0, 24), fenceArg(fence), micros(delay), micros(o.Retention))
 	return o.call(name, b, locktable.AppendOwner(nil, by))
 }
 
@@ -139,11 +139,11 @@ func (o *Options) watchCall(name string, sharded bool) Call {
 	if sharded {
 		way = waySlot
 	}
-	return o.call(name, append(numbers(nil, micros(watchNoteTTL)), way))
+	return o.call(name, append(appendNumbers(nil, micros(watchNoteTTL)), way))
 }
 
-// numbers appends numbers as doubles.
-func numbers(b []byte, all ...int64) []byte {
+// appendNumbers appends numbers as doubles.
+func appendNumbers(b []byte, all ...int64) []byte {
 	for _, v := range all {
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
 	}
@@ -179,34 +179,34 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg appends the first argument of a claim. Redis stores the last part of it for an
-// exclusive holder: the number of fences, the token, the lock-delay and claimant. end is
-// on the server's clock.
-func (o *Options) claimArg(b []byte, c *driver.Claim, end int64, claimant string) []byte {
+// appendClaimArg appends the first argument of a claim. For an exclusive holder, Redis
+// stores the last part of it: the number of fences, the token, the lock-delay and the
+// claimant. end is a time on the server's clock.
+func (o *Options) appendClaimArg(b []byte, c *driver.Claim, end int64, claimant string) []byte {
 	kind := byte(otherAcquire)
 	if isQuick(c) {
 		kind = quickAcquire
 	}
-	b = o.timesArg(append(b, kind), c)
-	b = numbers(b, fenceArg(c.MinFence), end)
+	b = o.appendTimes(append(b, kind), c)
+	b = appendNumbers(b, fenceArg(c.MinFence), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
-	return append(numbers(b, micros(c.LockDelay)), claimant...)
+	return append(appendNumbers(b, micros(c.LockDelay)), claimant...)
 }
 
-// timesArg appends the TTL, and how long the server remembers the name.
-func (o *Options) timesArg(b []byte, c *driver.Claim) []byte {
-	return numbers(b, micros(c.TTL), micros(max(o.Retention, c.TTL+c.LockDelay)))
+// appendTimes appends the TTL, and the time for which the server remembers the name.
+func (o *Options) appendTimes(b []byte, c *driver.Claim) []byte {
+	return appendNumbers(b, micros(c.TTL), micros(max(o.Retention, c.TTL+c.LockDelay)))
 }
 
-// waitArg appends the second argument of a claim, which its quick case does not need.
-func waitArg(b []byte, c *driver.Claim) []byte {
+// appendWaitArg appends the second argument of a claim. The quick case does not need it.
+func appendWaitArg(b []byte, c *driver.Claim) []byte {
 	queue := byte(0)
 	if c.Queue {
 		queue = 1
 	}
-	b = numbers(append(b, queue), micros(c.QueueTTL))
+	b = appendNumbers(append(b, queue), micros(c.QueueTTL))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
-	return numbers(b, fenceArg(c.Ticket))
+	return appendNumbers(b, fenceArg(c.Ticket))
 }
 
 func hasEnd(l *driver.LeaseRef) bool { return l.HasEnd || l.Value != nil }

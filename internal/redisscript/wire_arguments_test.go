@@ -21,14 +21,14 @@ func TestACallAllocatesOneStringAndTheListOfItsParts(t *testing.T) {
 	var command Command
 	for what, c := range map[string]struct {
 		max  float64
-		make func()
+		step func()
 	}{
 		"the claimant":    {0, func() { claimant = d.signals.claimantArg("inbox", "", &claim) }},
 		"a claim":         {2, func() { s, c := d.claimCall(&claim, 1, claimant); command = s.command(c) }},
 		"a release":       {2, func() { command = Release.command(d.releaseCall(&lease, 0)) }},
 		"64 steps in one": {3, func() { command = Many.command(d.pack(batch)) }},
 	} {
-		if n := testing.AllocsPerRun(10, c.make); n > c.max {
+		if n := testing.AllocsPerRun(10, c.step); n > c.max {
 			t.Errorf("%s: %v allocations, want at most %v; %v", what, n, c.max, command.Words[0])
 		}
 	}

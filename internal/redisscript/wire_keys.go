@@ -13,16 +13,16 @@ import (
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
-// key returns the key of the state of a name, S.
-func key(prefix, name string) string { return prefix + "{" + escaper.Replace(name) + "}s" }
+// stateKey returns the key of the state of a name, S.
+func stateKey(prefix, name string) string { return prefix + "{" + escaper.Replace(name) + "}s" }
 
-// letters ends the keys of a name, in the order of the scripts: S, D, L, E.
-const letters = "sdle"
+// keyLetters has the last letters of the keys of a name, in the order of the scripts.
+const keyLetters = "sdle"
 
 // watchChannel returns the channel for the changes of a name. It is in the slot of the
 // name; lua/lib/entry.lua derives the same channel from the key.
 func watchChannel(prefix, name string) string {
-	k := key(prefix, name)
+	k := stateKey(prefix, name)
 	return k[:len(k)-1] + "w"
 }
 
@@ -37,17 +37,17 @@ func nameOf(prefix, key string) (string, bool) {
 	return unescaper.Replace(rest), ok
 }
 
-var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
+var globEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 
-// pattern returns a pattern for the state keys of all names that begin with start.
-func pattern(prefix, start string) string {
-	return globs.Replace(prefix) + "{" + globs.Replace(escaper.Replace(start)) + "*}s"
+// statePattern returns a pattern for the state keys of all names that begin with start.
+func statePattern(prefix, start string) string {
+	return globEscaper.Replace(prefix) + "{" + globEscaper.Replace(escaper.Replace(start)) + "*}s"
 }
 
-const slots = 16384
+const slotCount = 16384
 
 // slot returns the Redis Cluster slot of the keys of a name.
-func slot(name string) uint16 { return crc16(escaper.Replace(name)) % slots }
+func slot(name string) uint16 { return crc16(escaper.Replace(name)) % slotCount }
 
 // crc16 returns the CRC16 of the cluster specification (XMODEM).
 func crc16(s string) (crc uint16) {
@@ -64,13 +64,13 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// tags has a hash tag for each slot. A channel with the tag of a name's slot is in the
-// same slot as the name, and there are no more channels than slots.
-var tags = sync.OnceValue(func() *[slots]string {
-	all := new([slots]string)
-	for i, found := int64(0), 0; found < slots; i++ {
+// slotTags returns a hash tag for each slot. A channel with the tag of a name's slot is
+// in the same slot as the name, and there are no more channels than slots.
+var slotTags = sync.OnceValue(func() *[slotCount]string {
+	all := new([slotCount]string)
+	for i, found := int64(0), 0; found < slotCount; i++ {
 		tag := strconv.FormatInt(i, 36)
-		if at := &all[crc16(tag)%slots]; *at == "" {
+		if at := &all[crc16(tag)%slotCount]; *at == "" {
 			*at = tag
 			found++
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// hashSlot is the rule of the cluster specification: it hashes the part between the first
-// { and the first } after it, unless that is empty.
+// hashSlot returns the slot of a key by the rule of the cluster specification: the hash
+// of the part between the first { and the first } after it, unless that is empty.
 func hashSlot(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
 			key = tag
 		}
 	}
-	return crc16(key) % slots
+	return crc16(key) % slotCount
 }
 
 func TestCRC16IsTheOneOfTheSpecification(t *testing.T) {
@@ -64,7 +64,7 @@ func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareAKey(t *testing.T) {
 }
 
 func TestEachSlotHasATagOfItsOwn(t *testing.T) {
-	for slot, tag := range tags() {
+	for slot, tag := range slotTags() {
 		if channel := "pawl:{" + tag + "}inbox:0"; tag == "" || hashSlot(channel) != uint16(slot) {
 			t.Fatalf("%q is in slot %d, not in %d", channel, hashSlot(channel), slot)
 		}
