@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown

@@ -16,8 +16,8 @@ import (
 )
 
 // go-redis can check whether an idle connection is dead only if it is a bare socket. A
-// server that restarts drops all of them, and a step notices that for each only after it
-// has sent its request.
+// server that restarts drops all idle connections. A step notices that only after it has
+// sent its request, on one dead connection after the other.
 func TestTheStepAfterAllIdleConnectionsWereDroppedSucceeds(t *testing.T) {
 	t.Parallel()
 	const idle = 6
@@ -26,7 +26,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedSucceeds(t *testing.T) {
 		Addr: server.Addr, MinIdleConns: idle,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return struct{ net.Conn }{c}, err // as TLS does
+			return struct{ net.Conn }{c}, err // hides the socket, as TLS does
 		},
 	})
 	d := newDriver(t, client)
@@ -55,7 +55,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedSucceeds(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsNoLostLease(t *testing.T) {
+func TestALostAnswerLosesNoLease(t *testing.T) {
 	t.Parallel()
 	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
 		d := newDriver(t, redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})) // no other idle connection

@@ -59,8 +59,8 @@ func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {
 	return &owningDriver{Driver: d, client: client}
 }
 
-// unit is the unit of the suite's times. Even on a busy machine, a server answers some
-// requests in it.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers several
+// requests within one unit.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {

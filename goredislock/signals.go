@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// pingAfter is the time without a message after which the driver sends a ping, and the
+// pingInterval is the time without a message after which the driver sends a ping, and the
 // time limit for the answer. Only a ping detects a dead connection that was not closed.
-const pingAfter = 5 * time.Second
+const pingInterval = 5 * time.Second
 
 // Subscribe implements redisscript.Conn. go-redis subscribes again by itself when a
 // connection was lost, and reports the confirmation each time.
@@ -24,11 +24,11 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	} else {
 		ps = s.client.Subscribe(ctx, c.Name)
 	}
-	defer ps.Close() // it closes its own connection, which ends the subscription
+	defer ps.Close() // closes the connection of ps, which ends the subscription
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
 	defer stop()
 	for pinged := false; ; {
-		m, err := ps.ReceiveTimeout(ctx, pingAfter)
+		m, err := ps.ReceiveTimeout(ctx, pingInterval)
 		if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() && !pinged {
 			pinged = true
 			err = ps.Ping(ctx)

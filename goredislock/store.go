@@ -23,7 +23,7 @@ type conn struct {
 // nothing.
 type noRetryCmd struct{ *redis.Cmd }
 
-// NoRetry is called by go-redis.
+// NoRetry makes go-redis send the command only once.
 func (noRetryCmd) NoRetry() bool { return true }
 
 func command(ctx context.Context, c redisscript.Command) noRetryCmd {
@@ -43,7 +43,7 @@ func command(ctx context.Context, c redisscript.Command) noRetryCmd {
 // Do implements redisscript.Conn.
 func (s *conn) Do(ctx context.Context, c redisscript.Command) redisscript.Reply {
 	cmd := command(ctx, c)
-	_ = s.client.Process(ctx, cmd) // the command has the error, too
+	_ = s.client.Process(ctx, cmd) // cmd has the error, too
 	return redisscript.ReplyOf(cmd.Result())
 }
 

@@ -99,7 +99,7 @@ func TestARepeatedWriteCountsOnce(t *testing.T) {
 
 // A write may be lost if no majority has acknowledged it in time. So the driver returns
 // an error. A repeated claim gets the same grant, and writes it again.
-func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
+func TestAWriteWithoutAMajorityGrantsNothing(t *testing.T) {
 	t.Parallel()
 	m, db, d := startReplicaSet(t)
 	c := mutex("job")

@@ -66,7 +66,7 @@ func TestAnAccountThatIsFull(t *testing.T) {
 
 // The reply to a write is lost, and the connection with it. A caller that retries with
 // the same token gets the same grant.
-func TestALostReplyIsNoLostGrant(t *testing.T) {
+func TestALostReplyLosesNoGrant(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	other := openDriver(t, "nats://"+server.Addr)

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(leaktest.Then(m, natstest.Stop))
 }
 
-// unit is the unit of the suite's times. Even on a busy machine, a server answers some
-// requests in it.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers several
+// requests within one unit.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {

@@ -23,7 +23,7 @@ func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 
 // A client at the leaf and one at the hub share the hub's bucket. They do not use a
 // bucket of the same name at the leaf.
-func TestADomain(t *testing.T) {
+func TestALeafUsesTheBucketOfTheHubsDomain(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Alone", "BesideABucketOfTheLeaf"} {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// The rights of a user, as in docs/backends/redis.md. Without the optional rights after
-// the first constant, one ability is missing: push, tracking, listing, or the doctor.
+// The rights of a user, as in docs/backends/redis.md. A user without the rights of a
+// further constant lacks one ability: push, tracking, listing, or the doctor.
 const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
@@ -43,7 +43,8 @@ const (
 	rightsOfSentinel   = "&* -@all +hello +ping +subscribe +unsubscribe +sentinel +client|tracking"
 )
 
-func user(t *testing.T, server *redistest.Server, rules string) string {
+// setUser gives the user joe these rights, and returns his URL.
+func setUser(t *testing.T, server *redistest.Server, rules string) string {
 	t.Helper()
 	server.Do(append([]string{"ACL", "SETUSER", "joe", "reset", "on", ">sesame"}, strings.Fields(rules)...)...)
 	return "redis://joe:sesame@" + server.Addr
@@ -52,8 +53,8 @@ func user(t *testing.T, server *redistest.Server, rules string) string {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, allRights))
-	doesEverything(t, d, func() { armed(t, server) })
+	d := openDriver(t, setUser(t, server, allRights))
+	doesEverything(t, d, func() { awaitTracked(t, server) })
 	neverRefused(t, server)
 }
 
@@ -73,19 +74,20 @@ func TestAnotherDatabaseAndRESP2NeedOneMoreRight(t *testing.T) {
 	t.Parallel()
 	for place, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
 		server := redistest.Start(t)
-		_, err := redislock.Open(ctx, user(t, server, allRights)+place)
+		_, err := redislock.Open(ctx, setUser(t, server, allRights)+place)
 		unavailable(t, err, true, "ACL")
 		server.Do("ACL", "LOG", "RESET")
-		doesEverything(t, openDriver(t, user(t, server, allRights+" "+right)+place), func() {})
+		doesEverything(t, openDriver(t, setUser(t, server, allRights+" "+right)+place), func() {})
 		neverRefused(t, server)
 	}
 }
 
-// Without the right to MGET a list is the same, and the driver tries MGET only once.
+// Without the right to MGET, List returns the same names, and the driver tries MGET only
+// once.
 func TestAListWithoutTheRightToMGET(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, strings.Replace(allRights, " +mget", "", 1)))
+	d := openDriver(t, setUser(t, server, strings.Replace(allRights, " +mget", "", 1)))
 	for i := range 3 {
 		gets(t, d, mutex(fmt.Sprint("job ", i)))
 	}
@@ -106,8 +108,8 @@ func TestAListWithoutTheRightToMGET(t *testing.T) {
 	}
 }
 
-// doesEverything calls everything that a driver can do. awaitTracking waits until a lease
-// is tracked, if the driver has tracking.
+// doesEverything uses each ability of a driver. awaitTracking waits until a lease is
+// tracked, if the driver has tracking.
 func doesEverything(t *testing.T, d *redisscript.Driver, awaitTracking func()) {
 	t.Helper()
 	signals := listen(t, d)
@@ -166,7 +168,7 @@ func neverRefused(t *testing.T, nodes ...*redistest.Server) {
 
 func TestWaitersAreGrantedWithoutPush(t *testing.T) {
 	server := redistest.Start(t)
-	for _, url := range []string{user(t, server, rights), "redis://" + server.Addr + "?push=false&tracking=false"} {
+	for _, url := range []string{setUser(t, server, rights), "redis://" + server.Addr + "?push=false&tracking=false"} {
 		d := openDriver(t, url)
 		c, waiter := mutex("job"), queued("job")
 		gets(t, d, c)
@@ -184,7 +186,7 @@ func TestAUserThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	writer := openDriver(t, "redis://"+server.Addr)
-	d := openDriver(t, user(t, server, rightsToRead)+"?tracking=false")
+	d := openDriver(t, setUser(t, server, rightsToRead)+"?tracking=false")
 	hasHolderAndWaiter := func(e driver.Entry, err error) {
 		t.Helper()
 		if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
@@ -220,7 +222,7 @@ func TestAMissingRightIsAnErrorAboutTheACL(t *testing.T) {
 		strings.Replace(rights, "+evalsha", "", 1),
 		strings.Replace(rights, "+set ", "", 1),
 	} {
-		d := openDriver(t, user(t, server, rules))
+		d := openDriver(t, setUser(t, server, rules))
 		_, err := d.Acquire(ctx, mutex("job"))
 		unavailable(t, err, true, "ACL")
 		var listed error
@@ -240,7 +242,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	url := ""
 	for _, node := range nodes {
-		url = user(t, node, allRights+" "+rightsInCluster)
+		url = setUser(t, node, allRights+" "+rightsInCluster)
 	}
 	d, other := openDriver(t, url), openDriver(t, url)
 	signals := listen(t, other)
@@ -253,8 +255,8 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 		owner := from
 		redistest.Move(nodes, slot, from, to, func() {
 			renews(t, d, c)
-			armed(t, owner)
-			owner = to // at the second call the keys have moved, but not the slot
+			awaitTracked(t, owner)
+			owner = to // for the second call: then the keys have moved, but not the slot
 		})
 		if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" || len(all[0].Waiters) != 1 {
 			t.Errorf("%+v", all)
@@ -279,7 +281,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	group := redistest.StartGroup(t)
 	setDownAfter(group.Sentinels, time.Minute)
 	for _, s := range []*redistest.Server{group.Master, group.Replica} {
-		user(t, s, strings.Join([]string{allRights, rightsToWait, rightsWithSentinel}, " "))
+		setUser(t, s, strings.Join([]string{allRights, rightsToWait, rightsWithSentinel}, " "))
 	}
 	for _, s := range group.Sentinels {
 		s.Do(append([]string{"ACL", "SETUSER", "jim", "reset", "on", ">salami"}, strings.Fields(rightsOfSentinel)...)...)
@@ -298,7 +300,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 		}
 	}
 	gets(t, d, waiter)
-	armed(t, group.Master)
+	awaitTracked(t, group.Master)
 	if all := servertest.Lists(t, d, ""); len(all) != 1 || all[0].Name != "job" {
 		t.Errorf("%+v", all)
 	}

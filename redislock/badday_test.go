@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNode(t), redistest.ClusterDown

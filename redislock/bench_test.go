@@ -17,23 +17,23 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// One cycle is an acquire and a release. The floor is the least cost of a lock on this
-// server with this client: SET NX PX, then a script that compares and deletes, without a
-// queue, fences, or notifications.
+// BenchmarkCycle measures an acquire and a release. The floor is the least cost of a lock
+// on this server with this client: SET NX PX, then a script that compares and deletes,
+// without a queue, fences, or notifications.
 func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	server := redistest.Start(b)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, PipelineMultiplex: -1, DisableCache: true})
 	noError(b, err)
 	defer client.Close()
-	compare := rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	releaseScript := rueidis.NewLuaScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 	floor := func(name string) error {
 		token := driver.NewToken()
 		cmd := client.B().Set().Key(name).Value(rueidis.BinaryString(token[:])).Nx().PxMilliseconds(30000).Build()
 		if err := client.Do(ctx, cmd).Error(); err != nil {
 			return err
 		}
-		return compare.Exec(ctx, client, []string{name}, []string{rueidis.BinaryString(token[:])}).Error()
+		return releaseScript.Exec(ctx, client, []string{name}, []string{rueidis.BinaryString(token[:])}).Error()
 	}
 	cycle := func(d driver.Driver) func(string) error {
 		return func(name string) error { return drivertest.Cycle(d, name) }
@@ -76,7 +76,8 @@ func BenchmarkBesideHolders(b *testing.B) {
 	}, 1, 100, 1000, 10_000)
 }
 
-// 200 clients wait while 1000 permits are held. One op is one second.
+// BenchmarkWaitersCost measures how busy the server is while 200 clients wait and 1000
+// permits are held. One op is one second.
 func BenchmarkWaitersCost(b *testing.B) {
 	server := redistest.Start(b)
 	d := openDriver(b, "redis://"+server.Addr)
@@ -111,11 +112,11 @@ func BenchmarkWaitersCost(b *testing.B) {
 	all.Wait()
 }
 
-// statistic returns a number of INFO: the one after field, in the line that begins with
-// line.
-func statistic(server *redistest.Server, line, field string) float64 {
-	for text := range strings.SplitSeq(server.Do("INFO", "everything"), "\r\n") {
-		if rest, ok := strings.CutPrefix(text, line); ok {
+// statistic returns the number after field in the line of INFO that begins with
+// linePrefix.
+func statistic(server *redistest.Server, linePrefix, field string) float64 {
+	for line := range strings.SplitSeq(server.Do("INFO", "everything"), "\r\n") {
+		if rest, ok := strings.CutPrefix(line, linePrefix); ok {
 			_, rest, _ = strings.Cut(rest, field)
 			number, _, _ := strings.Cut(rest, ",")
 			n, _ := strconv.ParseFloat(number, 64)

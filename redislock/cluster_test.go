@@ -28,7 +28,7 @@ func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
 		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
-		hear(t, signals, driver.SignalRetry, driver.Token{}) // it has subscribed on the new node
+		hear(t, signals, driver.SignalRetry, driver.Token{}) // the driver has subscribed on the new node
 		releases(t, d, c)
 		hear(t, signals, driver.SignalGranted, waiter.Token)
 		rises(t, first.Fence, gets(t, other, waiter).Fence)
@@ -61,8 +61,8 @@ func TestClaimsWhileASlotIsBeingMoved(t *testing.T) {
 }
 
 // One script can claim several names of one slot, but not while the slot is being moved:
-// Redis refuses several keys if some are missing. Then AcquireAll claims nothing and is
-// unsupported, and the names can be claimed one by one.
+// Redis refuses several keys if some are missing. Then AcquireAll claims nothing and
+// returns ErrUnsupported, and the names can be claimed one by one.
 func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

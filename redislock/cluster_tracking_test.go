@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// nameOnEach returns a name on each node of a cluster.
-func nameOnEach(nodes []*redistest.Server) map[*redistest.Server]string {
+// nameOnEachNode returns a name on each node of a cluster.
+func nameOnEachNode(nodes []*redistest.Server) map[*redistest.Server]string {
 	names := map[*redistest.Server]string{}
 	for i := 0; len(names) < len(nodes); i++ {
 		name := fmt.Sprint("job", i)
@@ -22,25 +22,25 @@ func nameOnEach(nodes []*redistest.Server) map[*redistest.Server]string {
 	return names
 }
 
-func state(name string) string { return "pawl:{" + name + "}s" }
+func stateKey(name string) string { return "pawl:{" + name + "}s" }
 
 func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	for client, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": tracked(t, nodes[0].Addr)} {
+	for client, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": openTracked(t, nodes[0].Addr)} {
 		signals := listen(t, d)
-		for node, name := range nameOnEach(nodes) {
+		for node, name := range nameOnEachNode(nodes) {
 			c := mutex(name)
 			gets(t, d, c)
-			armed(t, node)
+			awaitTracked(t, node)
 			renews(t, d, c) // its own change is not reported, and the name has to be armed again
 			time.Sleep(50 * time.Millisecond)
-			node.Do("DEL", state(name))
+			node.Do("DEL", stateKey(name))
 			hear(t, signals, driver.SignalLost, c.Token)
 
 			gets(t, d, c)
-			armed(t, node)
+			awaitTracked(t, node)
 			node.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			node.Do("CONFIG", "SET", "maxmemory", "1")
 			_, _ = redistest.Ask(node.Addr, "SET", "{"+name+"}x", "")
@@ -48,7 +48,7 @@ func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 			node.Do("CONFIG", "SET", "maxmemory", "0")
 
 			gets(t, d, c)
-			armed(t, node)
+			awaitTracked(t, node)
 			node.Do("FLUSHALL")
 			hear(t, signals, driver.SignalRetry, driver.Token{})
 			if err := renewed(d, c); !errors.Is(err, driver.ErrNoSuchLease) {
@@ -71,15 +71,15 @@ func TestALeaseIsTrackedAfterItsSlotMoved(t *testing.T) {
 		c := mutex("job")
 		c.TTL = time.Hour
 		gets(t, d, c)
-		armed(t, from)
+		awaitTracked(t, from)
 		keysMoved := false
 		redistest.Move(nodes, slot, from, to, func() {
 			if keysMoved { // the keys have moved, but not the slot
-				armed(t, to)
+				awaitTracked(t, to)
 			}
 			keysMoved = true
 		})
-		to.Do("DEL", state("job"))
+		to.Do("DEL", stateKey("job"))
 		hear(t, signals, driver.SignalLost, c.Token)
 		from, to = to, from
 	}
@@ -91,7 +91,7 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
 	signals := listen(t, d)
-	for node, name := range nameOnEach(nodes) {
+	for node, name := range nameOnEachNode(nodes) {
 		if node == nodes[0] {
 			continue // two nodes are enough
 		}
@@ -99,23 +99,23 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 		c := mutex(name)
 		c.TTL = time.Hour
 		gets(t, d, c)
-		armed(t, node)
+		awaitTracked(t, node)
 
-		// By hand: the old master is then a replica, and reports the changes of the new
-		// one, so no signal tells all claims to retry.
+		// After a fail-over by hand, the old master is a replica, and reports the changes
+		// of the new one, so the claims get no signal to retry.
 		redistest.FailOver(t, nodes, replica, false)
-		replica.Do("DEL", state(name))
+		replica.Do("DEL", stateKey(name))
 		hear(t, signals, driver.SignalLost, c.Token)
 		gets(t, d, c)
-		armed(t, replica)
+		awaitTracked(t, replica)
 		renews(t, d, c)
 		time.Sleep(50 * time.Millisecond)
-		replica.Do("DEL", state(name))
+		replica.Do("DEL", stateKey(name))
 		hear(t, signals, driver.SignalLost, c.Token)
 
-		// And back, after the master dies: all claims retry.
+		// The new master dies, so all claims retry. Fail over to the old one.
 		gets(t, d, c)
-		armed(t, replica)
+		awaitTracked(t, replica)
 		redistest.CaughtUp(t, replica, node)
 		for len(signals) > 0 {
 			<-signals
@@ -124,8 +124,8 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 		hear(t, signals, driver.SignalRetry, driver.Token{})
 		redistest.FailOver(t, nodes, node, true)
 		eventually(t, func() error { return renewed(d, c) })
-		armed(t, node)
-		node.Do("DEL", state(name))
+		awaitTracked(t, node)
+		node.Do("DEL", stateKey(name))
 		hear(t, signals, driver.SignalLost, c.Token)
 	}
 }
@@ -135,7 +135,7 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 func TestTrackingIsRetriedAfterAnError(t *testing.T) {
 	nightly(t, "whole clusters")
 	server := redistest.Start(t)
-	d := openDriver(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
+	d := openDriver(t, setUser(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
 	signals := listen(t, d)
 	server.Do("ACL", "SETUSER", "joe", "-client|caching")
 	c := mutex("job")
@@ -144,10 +144,10 @@ func TestTrackingIsRetriedAfterAnError(t *testing.T) {
 	server.Do("ACL", "SETUSER", "joe", "+client|caching")
 	hear(t, signals, driver.SignalLost, c.Token)
 	renews(t, d, c)
-	armed(t, server)
+	awaitTracked(t, server)
 	if !d.Properties().ReportsDeletions {
 		t.Error("ReportsDeletions stays false")
 	}
-	server.Do("DEL", state("job"))
+	server.Do("DEL", stateKey("job"))
 	hear(t, signals, driver.SignalLost, c.Token)
 }

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
-// unit is the unit of the suite's times. Even on a busy machine, a server answers some
-// requests in it.
+// unit is the unit of the suite's times. Even on a busy machine, a server answers several
+// requests within one unit.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // The cost of a step for the server depends on the number of commands that its script
-// runs. The test finds a step that runs more than before, and so slows all clients.
+// runs. The test fails if a step runs more commands than before.
 func TestTheNumberOfCommandsOfEachStep(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?tracking=false")
@@ -64,7 +64,7 @@ func TestTheNumberOfCommandsOfEachStep(t *testing.T) {
 		step("release a share", 13, func() { releases(t, d, one) })
 		step("release the last share", 13, func() { releases(t, d, other) })
 
-		for _, holders := range []int{1, 50} { // with the same number of commands
+		for _, holders := range []int{1, 50} { // the number of holders must not matter
 			crowd := fmt.Sprint(shared, holders)
 			for range holders {
 				gets(t, d, reader(crowd))
@@ -77,7 +77,7 @@ func TestTheNumberOfCommandsOfEachStep(t *testing.T) {
 			step("refused beside shares", 13, func() { _, _ = d.Acquire(ctx, mutex(crowd)) })
 			// and HGET, ZSCORE, ZADD, ZRANK
 			step("keep the place beside shares", 17, func() { _, _ = d.Acquire(ctx, writer) })
-			// instead of these: ZRANGE, HSET, 2 ZADD; the time when the head
+			// instead of the last four: ZRANGE, HSET, 2 ZADD; the time when the head
 			// expires: ZRANGE, ZSCORE
 			step("a reader behind a writer", 19, func() { _, _ = d.Acquire(ctx, behind) })
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Redis may remove an expired key late: among 200 000 other keys that expire, after a
-// minute. No waiter depends on that: the entry has the time when the lease ends, and a
-// waiter has a timer for it. The benchmarks measure the delay, and this test allows a
-// large one. Fences contain the server's clock, so their difference is the wait without
-// the time that the test takes to start.
+// Redis may remove an expired key late, among 200 000 other expiring keys a minute late.
+// No waiter depends on that: the entry has the time when the lease ends, and a waiter
+// has a timer for it. The benchmarks measure the delay, and this test allows a large one.
+// Fences contain the server's clock, so their difference is the wait without the time
+// that the test takes to start.
 func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 	nightly(t, "it waits for real time")
 	server := redistest.Start(t)

@@ -13,15 +13,14 @@ import (
 )
 
 // dialer makes the connections of a driver that was opened by URL. It notifies the driver
-// of each new connection, which may go to another server. It is created before the
-// driver.
+// of each new connection, which may go to another server.
 type dialer struct {
-	network    string          // "tcp" or "unix"
-	life       context.Context // ends when the clients are closed
-	tls        *engine.TLS
-	isRefusing atomic.Bool // each dial fails with errNotConnected
-	driver     atomic.Pointer[redisscript.Driver]
-	open       sync.Map // the connections for commands: their *dialedConn
+	network      string          // "tcp" or "unix"
+	life         context.Context // ends when the clients are closed
+	tls          *engine.TLS
+	isRefusing   atomic.Bool                        // each dial fails with errNotConnected
+	driver       atomic.Pointer[redisscript.Driver] // nil until the driver exists
+	commandConns sync.Map                           // has the *dialedConn of each open connection for commands
 }
 
 type dialFunc func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
@@ -51,7 +50,7 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 		g := &dialedConn{Conn: c, dialer: o, stop: func() { stop(); stopLife(); cancel() }}
 		if forCommands {
-			o.open.Store(g, true)
+			o.commandConns.Store(g, true)
 		}
 		return g, nil
 	}
@@ -59,15 +58,15 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 
 // recordWaiting implements redisscript.Client.RecordWaiting.
 func (o *dialer) recordWaiting() (interrupt func()) {
-	all := map[*dialedConn]uint64{}
-	for key := range o.open.Range {
+	waiting := map[*dialedConn]uint64{} // with the value of reads
+	for key := range o.commandConns.Range {
 		g, _ := key.(*dialedConn)
 		if n := g.reads.Load(); n%2 == 1 {
-			all[g] = n
+			waiting[g] = n
 		}
 	}
 	return func() {
-		for g, n := range all {
+		for g, n := range waiting {
 			if g.reads.Load() == n {
 				g.interruptedRead.Store(n)
 				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request sets another deadline
@@ -77,11 +76,11 @@ func (o *dialer) recordWaiting() (interrupt func()) {
 }
 
 // dialedConn is a connection. Until the first bytes of the server arrive, it closes when
-// the ctx of its dial ends, or when the clients are closed. Otherwise rueidis would wait
-// for the server's greeting, and Close would hang if the server hangs.
+// the ctx of its dial ends, or when the clients are closed. Otherwise Close would hang
+// while rueidis waits for the greeting of a server that hangs.
 type dialedConn struct {
 	net.Conn
-	stop    func()
+	stop    func()      // called when the server has greeted: the end of a ctx no longer closes the connection
 	greeted atomic.Bool // the first bytes have arrived
 
 	dialer          *dialer
@@ -90,7 +89,7 @@ type dialedConn struct {
 }
 
 func (g *dialedConn) Close() error {
-	g.dialer.open.Delete(g)
+	g.dialer.commandConns.Delete(g)
 	return g.Conn.Close()
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A sentinel sends requests on a connection of its own, because rueidis does not share
-// its connection to the Sentinel.
+// A sentinel opens a connection for each request, because rueidis does not share its
+// connection to the Sentinel.
 type sentinel struct {
-	redisscript.Conn // has no other methods
+	redisscript.Conn // nil: only Do is implemented
 	options          rueidis.ClientOption
 }
 
 // sentinels returns the Sentinels of a client, if any, and their name for the master.
-func sentinels(o *rueidis.ClientOption) (all []redisscript.Node, group string) {
+func sentinels(o *rueidis.ClientOption) (all []redisscript.Node, masterSet string) {
 	if o.Sentinel.MasterSet == "" {
 		return nil, ""
 	}

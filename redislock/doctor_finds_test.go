@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func TestTheDoctorLooksAtReplicas(t *testing.T) {
+func TestTheDoctorExaminesReplicas(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
 	replica := redistest.StartReplica(t, server, "--appendonly", "yes")
@@ -28,22 +28,22 @@ func TestTheDoctorLooksAtReplicas(t *testing.T) {
 	servertest.Finds(t, openDriver(t, "redis://"+replica.Addr), "error role", replica.Addr, "slave")
 }
 
-// Many managed servers forbid CONFIG, and INFO has most of it.
+// Many managed servers forbid CONFIG. INFO shows most of the settings.
 func TestTheDoctorReportsHiddenSettings(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList}, " ")
-	found := servertest.FindingsOf(t, openDriver(t, user(t, server, all+" +info")))
+	found := servertest.FindingsOf(t, openDriver(t, setUser(t, server, all+" +info")))
 	if len(found) != 3 || !found.Have("error maxmemory-policy", "allkeys-lru") || !found.Have("warning persistence", "the last minutes, or all") ||
 		!found.Have("info server settings", "CONFIG GET is refused", "save") {
 		t.Error(found)
 	}
-	servertest.FindsOnly(t, openDriver(t, user(t, server, all)), "info server settings", "INFO is refused")
+	servertest.FindsOnly(t, openDriver(t, setUser(t, server, all)), "info server settings", "INFO is refused")
 }
 
-// The doctor tries what the scripts call, on a server of any version.
+// On a server of any version, the doctor tries each command that the scripts call.
 func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
-	d := openDriver(t, user(t, server, allRights))
+	d := openDriver(t, setUser(t, server, allRights))
 	servertest.FindsOnly(t, d)
 	for right := range strings.FieldsSeq(allRights) {
 		want := []string{"error rights", strings.TrimPrefix(right, "+")}
@@ -63,8 +63,8 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 		case "+info", "+config|get":
 			want = []string{"info server settings"}
 		}
-		// An earlier driver would stay subscribed.
-		d := openDriver(t, user(t, server, strings.Replace(allRights+" ", right+" ", "", 1)))
+		// A driver that was opened earlier would stay subscribed.
+		d := openDriver(t, setUser(t, server, strings.Replace(allRights+" ", right+" ", "", 1)))
 		if found := servertest.FindingsOf(t, d); !found.Have(want...) {
 			t.Errorf("without %s: %v; want %q", right, found, want)
 		}
@@ -118,25 +118,25 @@ func setDownAfter(sentinels []*redistest.Server, d time.Duration) {
 func TestTheDoctorSaysWhyNothingIsTrackedOrPushed(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	for url, why := range map[string]string{
-		"redis://" + server.Addr + "?protocol=2":                                                         "protocol=2",
-		"redis://" + server.Addr + "?tracking=false":                                                     "tracking=false",
-		user(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
+		"redis://" + server.Addr + "?protocol=2":                                                            "protocol=2",
+		"redis://" + server.Addr + "?tracking=false":                                                        "tracking=false",
+		setUser(t, server, strings.Join([]string{rights, rightsToPush, rightsToList, rightsToDoctor}, " ")): "NOPERM",
 	} {
 		servertest.FindsOnly(t, openDriver(t, url), "info tracking", why)
 	}
 	servertest.FindsOnly(t, openDriver(t, "redis://"+server.Addr+"?push=false"), "info push")
 }
 
-func TestTheDoctorOfADeadServerIsAnError(t *testing.T) {
+func TestTheDoctorReturnsAnErrorForADeadServer(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	server.Kill()
 	_, err := d.Diagnose(ctx)
 	unavailable(t, err, false, "")
-	gone, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if found, err := d.Diagnose(gone); err == nil {
-		t.Errorf("%v; want the end of its ctx", found)
+	if found, err := d.Diagnose(canceled); err == nil {
+		t.Errorf("%v; want an error, because ctx has ended", found)
 	}
 }
 
@@ -148,9 +148,9 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	if found := servertest.FindingsOf(t, d); found.Have("error wait") {
 		t.Error(found)
 	}
-	mayNot := openDriver(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
-	servertest.Finds(t, mayNot, "error rights", "WAIT is refused")
-	_, err := mayNot.Acquire(ctx, mutex("job"))
+	withoutRight := openDriver(t, setUser(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
+	servertest.Finds(t, withoutRight, "error rights", "WAIT is refused")
+	_, err := withoutRight.Acquire(ctx, mutex("job"))
 	unavailable(t, err, true, "ACL")
 	if seen, err := d.Inspect(ctx, "job"); err != nil || len(seen.Holders) > 0 {
 		t.Errorf("%+v, %v; want no holder", seen, err)

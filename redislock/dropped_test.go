@@ -59,7 +59,8 @@ func TestTheStepAfterADroppedConnectionSucceeds(t *testing.T) {
 	}
 }
 
-// An attempt that was sent twice may arrive twice, the first time after its release.
+// If the driver sends an attempt twice, the server may get the first request late, after
+// the release.
 func TestAnAttemptThatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
@@ -83,7 +84,7 @@ func TestAnAttemptThatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	})
 }
 
-func TestALostAnswerIsNoLostLease(t *testing.T) {
+func TestALostAnswerLosesNoLease(t *testing.T) {
 	t.Parallel()
 	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
 		return openDriver(t, "redis://"+addr+"?tracking=false") // so that each request with the key is a step

@@ -94,7 +94,7 @@ func TestAMissingDatabaseHasAHint(t *testing.T) {
 	}
 }
 
-func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
+func TestRequestsToADeadServerReturnATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	c := mutex("job")
@@ -123,7 +123,7 @@ func versionOf(t *testing.T, server *redistest.Server, state string) string {
 	return answer[4:5]
 }
 
-func TestTamperedDataIsAnErrorAndNeverAGrant(t *testing.T) {
+func TestTamperedDataCausesAnErrorAndNoGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	state := "pawl:{job}s"
@@ -159,9 +159,9 @@ func TestTamperedDataIsAnErrorAndNeverAGrant(t *testing.T) {
 	}
 }
 
-// Scripts do not decode an owner. A client that does not know one of its fields grants
-// nothing and shows nothing, but the holder can renew and release its lease.
-func TestAnOwnerWithAFieldOfALaterVersionIsAnErrorAndNeverAGrant(t *testing.T) {
+// Scripts do not decode an owner. A client that does not know a field of the holder's
+// owner gets an error and no grant, but the holder can renew and release its lease.
+func TestAnOwnerWithAFieldOfALaterVersionCausesAnErrorAndNoGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr)
 	c, state := mutex("job"), "pawl:{job}s"
@@ -234,8 +234,8 @@ func TestErrorsHaveAHintAndNoPassword(t *testing.T) {
 	gets(t, openDriver(t, "redis://:sesame@"+server.Addr), mutex("job"))
 }
 
-// A kill loses nothing that Redis has written to its log, even without an fsync. Only a
-// crash of the machine does.
+// If Redis is killed, it loses nothing that it has written to its log, even without an
+// fsync. Only a crash of the machine loses that.
 func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
@@ -245,8 +245,8 @@ func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
 	})
 }
 
-// A backup has no grants that are later than it: their holders lose the leases, and the
-// next fences are greater.
+// A backup lacks later grants: their holders lose the leases, and the next fences are
+// greater.
 func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -65,7 +65,8 @@ func TestOtherCallersGetTheirAnswersWhenOneGivesUp(t *testing.T) {
 	}
 }
 
-// The caller's own goroutine makes this request, so closing the connection has to end it.
+// The caller's own goroutine makes this request. Close must end it, by closing the
+// connection.
 func TestClosingEndsARequestThatItsCallerMakes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

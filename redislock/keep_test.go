@@ -27,8 +27,8 @@ func expiry(t *testing.T, server *redistest.Server, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Long ranges bring a fence ahead of the clock. If the server forgot the name then, its
-// next fence would be the clock, which is lower.
+// Long ranges bring a fence ahead of the clock. If the server forgot the name before the
+// clock has passed the fence, the next fence would be the clock's time, which is lower.
 func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -98,8 +98,8 @@ func TestTheRetentionOfAValueBeginsWhenTheLastLeaseEnds(t *testing.T) {
 	}
 }
 
-// An eighth of the retention may be a fraction of microseconds, and the scripts refuse
-// fractions.
+// An eighth of the retention may not be a whole number of microseconds, and the scripts
+// refuse fractions.
 func TestAnyRetentionIsStoredAsAWholeNumber(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -117,7 +117,7 @@ func TestAnyRetentionIsStoredAsAWholeNumber(t *testing.T) {
 	}
 }
 
-// An older version stored fractions.
+// An older version of Pawl stored fractions of microseconds.
 func TestAStoredFractionIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -167,7 +167,7 @@ func TestARenewalRestoresTheExpiryOfTheKeys(t *testing.T) {
 	}
 }
 
-// A claim creates a deleted key again, and that key has to expire, too.
+// If a key was deleted, the next claim creates it again. That key must expire, too.
 func TestEachKeyHasAnExpiry(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -50,8 +50,8 @@ func TestListAndInspectAgree(t *testing.T) {
 	version := versionOf(t, server, "pawl:{exclusive}s")
 	for name, state := range map[string]string{
 		"odd": "x", "newer": string([]byte{version[0] + 1, 0}) + string(make([]byte, 24)), "cut": version + "\x01" + string(make([]byte, 30)),
-		"half": version + "\x00" + double(1.5) + double(0) + double(0), "huge": version + "\x00" + double(1<<52) + double(0) + double(0),
-		"late": version + "\x00" + double(1) + double(1<<53) + double(0), "watched oddly": version + "\x08" + double(1) + double(0) + double(0) + double(-1),
+		"half": version + "\x00" + float64Bytes(1.5) + float64Bytes(0) + float64Bytes(0), "huge": version + "\x00" + float64Bytes(1<<52) + float64Bytes(0) + float64Bytes(0),
+		"late": version + "\x00" + float64Bytes(1) + float64Bytes(1<<53) + float64Bytes(0), "watched oddly": version + "\x08" + float64Bytes(1) + float64Bytes(0) + float64Bytes(0) + float64Bytes(-1),
 	} {
 		server.Do("SET", "pawl:{"+name+"}s", state)
 	}
@@ -85,4 +85,6 @@ func TestListAndInspectAgree(t *testing.T) {
 	}
 }
 
-func double(f float64) string { return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f))) }
+func float64Bytes(f float64) string {
+	return string(binary.BigEndian.AppendUint64(nil, math.Float64bits(f)))
+}

@@ -29,12 +29,12 @@ func TestANameIsUsableAgainAfterOneOfItsKeysIsDeleted(t *testing.T) {
 	}
 	type name struct {
 		name   string
-		expiry time.Duration // before it nothing may be granted
+		expiry time.Duration // the time before which no claim may be granted
 		fence  uint64
 	}
 	var names []name
 	for what, state := range map[string]struct {
-		shared time.Duration // how long a shared lease lasts, with its lock-delay; 0 without one
+		shared time.Duration // the time that a shared lease lasts, with its lock-delay; 0 without one
 		make   func(name string)
 	}{
 		"a mutex and a waiter": {0, func(name string) {
@@ -98,7 +98,7 @@ func TestANameIsUsableAgainAfterOneOfItsKeysIsDeleted(t *testing.T) {
 	}
 	for _, elapsed := range []time.Duration{0, ttl + ttl/2, 3 * ttl} {
 		clock.Set(elapsed)
-		left := names[:0]
+		remaining := names[:0]
 		for _, n := range names {
 			g, err := d.Acquire(ctx, mutex(n.name))
 			switch {
@@ -110,10 +110,10 @@ func TestANameIsUsableAgainAfterOneOfItsKeysIsDeleted(t *testing.T) {
 				unavailable(t, err, false, "pawl doctor")
 				fallthrough
 			default:
-				left = append(left, n)
+				remaining = append(remaining, n)
 			}
 		}
-		names = left
+		names = remaining
 	}
 	for _, n := range names {
 		t.Errorf("%s: the name is not usable again", n.name)

@@ -25,7 +25,7 @@ func New(client rueidis.Client, o *Options) (driver.Driver, error) {
 		return nil, &driver.InvalidError{Argument: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	given := *cmp.Or(o, &Options{})
-	options, err := given.forScripts()
+	options, err := given.scriptOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func build(s *conn, c redisscript.Client, o redisscript.Options, t *Tracking) *r
 	return d
 }
 
-// forScripts returns the options with their defaults, or an error if they are invalid.
-func (o *Options) forScripts() (redisscript.Options, error) {
+// scriptOptions returns the options with their defaults, or an error if they are invalid.
+func (o *Options) scriptOptions() (redisscript.Options, error) {
 	r := redisscript.Options{
 		Prefix: o.Prefix, Retention: o.Retention, NoPush: o.NoPush, WaitReplicas: o.WaitReplicas, WaitTimeout: o.WaitTimeout,
 	}
@@ -70,7 +70,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if p.connectLater = redisscript.ConnectsLater(ctx); p.connectLater {
 		p.untrackedReason = "the driver was opened without a connection"
 	}
-	options, err := p.options.forScripts()
+	options, err := p.options.scriptOptions()
 	if err != nil {
 		return nil, err // here, before waiting for the server
 	}
@@ -106,7 +106,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 // command until it succeeds. With ForceSingleClient, NewClient returns a client even if
 // it cannot connect, so each dial fails until both clients exist. There is no tracking,
 // because only a connected server shows whether it supports that.
-func connect(p *parsed, t *Tracking, connDialer *dialer) (_ *conn, err error) {
+func connect(p *parsedURL, t *Tracking, connDialer *dialer) (_ *conn, err error) {
 	s := &conn{location: p.location, untrackedReason: p.untrackedReason}
 	connDialer.life, s.end = context.WithCancel(context.Background())
 	if p.connectLater {
@@ -164,11 +164,11 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// Without this limit, two nodes redirect a client that lacks the right to +asking to
-	// each other while a slot moves.
+	// While a slot moves, two nodes redirect a client without the right to ASKING to each
+	// other. This limit ends that.
 	o.ClusterOption.MaxMovedRedirections = 16
-	// Without this refresh, a client that missed a message of the Sentinels keeps using
-	// the old master.
+	// A client may miss the Sentinels' message about a new master. Without this refresh,
+	// it would keep using the old one.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o
 }

@@ -46,8 +46,8 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	}
 }
 
-// A proxy may not know Pub/Sub, and not answer. Then locks are slower, but not
-// unavailable: claims are made without a subscription, and waiters poll until the
+// A proxy that does not know Pub/Sub may not answer. Then locks are slower, but not
+// unavailable: the driver claims without a subscription, and waiters poll until the
 // subscription is up.
 func TestClaimsDoNotNeedTheSubscription(t *testing.T) {
 	nightly(t, "it waits for real time")

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// armed waits until a lease is tracked, which begins 10 ms after the grant.
-func armed(t *testing.T, server *redistest.Server) {
+// awaitTracked waits until a lease is tracked. Tracking begins 10 ms after the grant.
+func awaitTracked(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	becomes(t, "a lease is tracked", func() bool {
 		return redistest.Field(server.Do("INFO", "stats"), "tracking_total_keys") != "0"
@@ -36,14 +36,14 @@ func TestAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 			server := redistest.Start(t)
 			d := openDriver(t, "redis://"+server.Addr)
 			if strings.HasSuffix(change, "prepared client") {
-				d = tracked(t, server.Addr)
+				d = openTracked(t, server.Addr)
 			}
 			signals := listen(t, d)
 			c := mutex("job")
 			gets(t, openDriver(t, "redis://"+server.Addr+"?tracking=false"), mutex("other"))
 			gets(t, d, c)
 			if !strings.Contains(change, "before") {
-				armed(t, server)
+				awaitTracked(t, server)
 			}
 			server.Do(strings.Fields(command)...)
 			if change == "expired" {
@@ -55,8 +55,8 @@ func TestAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 	}
 }
 
-// tracked returns a driver over a client that Track has prepared.
-func tracked(t *testing.T, addr string) *redisscript.Driver {
+// openTracked returns a driver over a client that Track has prepared.
+func openTracked(t *testing.T, addr string) *redisscript.Driver {
 	t.Helper()
 	o := rueidis.ClientOption{InitAddress: []string{addr}}
 	tracking := redislock.Track(&o)
@@ -75,7 +75,7 @@ func TestARenewedLeaseIsStillTracked(t *testing.T) {
 	signals := listen(t, d)
 	for _, c := range []driver.Claim{mutex("job"), reader("book")} {
 		gets(t, d, c)
-		armed(t, server)
+		awaitTracked(t, server)
 		renews(t, d, c)
 		time.Sleep(50 * time.Millisecond)
 		server.Do("DEL", "pawl:{"+c.Name+"}s")
@@ -95,7 +95,7 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 			c := mutex("job")
 			gets(t, d, c)
 			if event.options == "" {
-				armed(t, server)
+				awaitTracked(t, server)
 			}
 			_, _ = redistest.Ask(server.Addr, strings.Fields(event.command)...)
 			hear(t, signals, driver.SignalRetry, driver.Token{})
@@ -110,25 +110,26 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 	}
 }
 
-// Each client that holds a name is notified of the others' changes, and ignores them:
-// that costs arming the name again, at most a few times a second, and no script.
-func TestHoldersOfOneNameCostEachOtherNothing(t *testing.T) {
+// The server notifies each client that holds a name of the others' changes. The client
+// then only asks for the next notification (it arms the name), at most a few times a
+// second. It runs no script.
+func TestHoldersOfOneNameCauseNoScriptsOfEachOther(t *testing.T) {
 	nightly(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
-	const clients, perClient, cycles = 10, 5, 200
+	const clients, permitsPerClient, cycles = 10, 5, 200
 	permit := func() driver.Claim {
 		c := mutex("pool")
 		c.Weight, c.Limit = 1, 1000
 		return c
 	}
 	var holders []*redisscript.Driver
-	var held []driver.Claim // one by each driver
+	var held []driver.Claim // one claim of each driver
 	for range clients {
 		d := openDriver(t, "redis://"+server.Addr)
 		holders, held = append(holders, d), append(held, permit())
 		gets(t, d, held[len(held)-1])
-		for range perClient - 1 {
+		for range permitsPerClient - 1 {
 			gets(t, d, permit())
 		}
 	}
@@ -167,7 +168,7 @@ func TestHoldersOfOneNameCostEachOtherNothing(t *testing.T) {
 		signals = append(signals, listen(t, d))
 	}
 	server.Do("DEL", "pawl:{pool}s")
-	for i, c := range held { // they are still tracked
+	for i, c := range held { // the names are still tracked
 		hear(t, signals[i], driver.SignalLost, c.Token)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // subscribed, Subscribe repeats it on a connection of its own.
 func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed func(), onMessage func(string)) error {
 	var confirmed atomic.Bool
-	leave := c.Temporary || s.end == nil // if false, the driver closes the connection soon
-	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, onMessage)
+	unsubscribeAtEnd := c.Temporary || s.end == nil // if false, the driver closes the connection soon
+	err := receive(ctx, s.push, c, unsubscribeAtEnd, func() { confirmed.Store(true); subscribed() }, onMessage)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -27,25 +27,25 @@ func (s *conn) Subscribe(ctx context.Context, c redisscript.Channel, subscribed 
 	return receive(ctx, dedicated, c, false, subscribed, onMessage)
 }
 
-func receive(ctx context.Context, client rueidis.CoreClient, c redisscript.Channel, leave bool, subscribed func(), onMessage func(string)) error {
+func receive(ctx context.Context, client rueidis.CoreClient, c redisscript.Channel, unsubscribeAtEnd bool, subscribed func(), onMessage func(string)) error {
 	cmd := client.B().Subscribe().Channel(c.Name).Build()
 	if c.Sharded {
 		cmd = client.B().Ssubscribe().Channel(c.Name).Build()
 	}
-	watched := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
+	hookCtx := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
 		if e.Kind == "subscribe" || e.Kind == "ssubscribe" {
 			subscribed()
 		}
 	})
 	// When ctx ends, rueidis ends Receive, but not the subscription: the server would
 	// still send messages.
-	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, client rueidis.CommandClient) error {
-		if leave && ctx.Err() != nil {
+	hookCtx = rueidis.WithOnReceiveReturnHook(hookCtx, func(err error, client rueidis.CommandClient) error {
+		if unsubscribeAtEnd && ctx.Err() != nil {
 			unsubscribe(client, c)
 		}
 		return err
 	})
-	return client.Receive(watched, cmd, func(m rueidis.PubSubMessage) { onMessage(m.Message) })
+	return client.Receive(hookCtx, cmd, func(m rueidis.PubSubMessage) { onMessage(m.Message) })
 }
 
 // unsubscribe ends the subscription at the server, unless the server answers PING with an

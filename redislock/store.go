@@ -14,9 +14,9 @@ import (
 
 // conn is a redisscript.Conn over rueidis.
 //
-// In rueidis, a single caller on a connection writes and reads itself, until the server
-// pushes a message there. Then each command passes through two more goroutines. So a
-// driver that is opened by URL has a client of its own for subscriptions and tracking.
+// In rueidis, the only caller on a connection sends its command and reads the answer
+// itself, until the server pushes a message there. Then each command passes through two
+// more goroutines. So a driver that is opened by URL has a second client for messages.
 type conn struct {
 	client          rueidis.Client
 	push            rueidis.Client     // the client for pushed messages, maybe the same one
@@ -71,7 +71,7 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 		_ = s.client.Dedicated(func(d rueidis.DedicatedClient) error {
 			results = d.DoMulti(ctx, cmds...)
 			if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return r.NonRedisError() != nil }) {
-				d.Close() // the next batch must not wait for the server's WAIT
+				d.Close() // otherwise the next batch would wait until the server ends this WAIT
 			}
 			return nil
 		})

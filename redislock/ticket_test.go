@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// As in package locktable, but there the clock stands still. Here a ticket is valid for
-// MaxLead only, and the machine may be busy.
-func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
+// Package locktable has the same test with a clock that stands still. Here the ticket
+// expires after MaxLead, and a busy machine may be too slow, so the test tries again.
+func TestAClaimWithATicketOfTheHeadIsGrantedIfItFits(t *testing.T) {
 	t.Parallel()
 	d := openDriver(t, "redis://"+redistest.Start(t).Addr)
 	name := ""

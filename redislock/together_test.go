@@ -70,7 +70,7 @@ func TestRenewalsShareScripts(t *testing.T) {
 		gets(t, d, c)
 		leases[i] = lease(c)
 	}
-	for range 2 { // the first one loads the script
+	for range 2 { // the first round loads the script
 		server.Do("CONFIG", "RESETSTAT")
 		must(d.Renew(ctx, leases))(t)
 	}
@@ -113,7 +113,7 @@ func TestADriverHasTwoToFourConnections(t *testing.T) {
 	d := openDriver(t, "redis://"+server.Addr)
 	c, waiter := mutex("job"), queued("job")
 	gets(t, d, c)
-	armed(t, server)
+	awaitTracked(t, server)
 	_, _ = d.Acquire(ctx, waiter)
 	watch(t, d, "job")
 	releases(t, d, c)

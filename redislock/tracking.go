@@ -20,12 +20,12 @@ import (
 //	client, err := rueidis.NewClient(o)
 //	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
 type Tracking struct {
-	driver atomic.Pointer[redisscript.Driver] // set after the client is made
+	driver atomic.Pointer[redisscript.Driver] // nil until the driver exists
 }
 
 // invalidated passes the keys of a report to the driver. rueidis' reading goroutine calls
-// it. messages is nil if the connection was lost, or the server has dropped its list of
-// tracked keys.
+// this function. messages is nil if the connection was lost, or the server has dropped
+// its list of tracked keys.
 func (t *Tracking) invalidated(messages []rueidis.RedisMessage) {
 	var keys []string
 	for i := range messages {
@@ -96,7 +96,7 @@ func (s *conn) watch(ctx context.Context, keys []string) []redisscript.WatchRepl
 //
 // It first sends all transactions at once, each to the node that should have the slot. If
 // a node refuses a transaction because of its key, watchInCluster sends that transaction
-// again alone, so that rueidis redirects the whole.
+// again alone, so that rueidis redirects it as a whole.
 func (s *conn) watchInCluster(ctx context.Context, keys []string) []redisscript.WatchReply {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {

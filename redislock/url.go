@@ -18,14 +18,14 @@ import (
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
 	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
 
-type parsed struct {
+type parsedURL struct {
 	client       rueidis.ClientOption
 	network      string   // "tcp" or "unix"
 	hosts        []string // HOST or HOST:PORT
 	tls          *engine.TLS
 	options      Options
 	connectLater bool   // open without a connection; each step tries to connect
-	db           bool   // the URL names a database
+	hasDB        bool   // the URL names a database
 	location     string // for errors: without the user and the password
 
 	untrackedReason string // why there is no tracking; empty with tracking
@@ -33,11 +33,11 @@ type parsed struct {
 
 // parseURL reads the forms of URLs that rueidis and go-redis read. An error about a
 // parameter has only its name, because the value may be a password.
-func parseURL(u *url.URL) (*parsed, error) {
-	p := &parsed{client: settings(), network: "tcp"}
+func parseURL(u *url.URL) (*parsedURL, error) {
+	p := &parsedURL{client: settings(), network: "tcp"}
 	query, err := driver.URLParameters(u, "redis URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters), "addr")
 	if err != nil {
-		return nil, err // here, before parts of the URL that depend on it
+		return nil, err // before other errors, because an unknown parameter may cause them
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has a #, or no // after the scheme")
@@ -81,7 +81,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 }
 
 // finish checks and sets fields that depend on several parts of the URL.
-func (p *parsed) finish(secure bool) error {
+func (p *parsedURL) finish(secure bool) error {
 	port := "6379"
 	if p.client.Sentinel.MasterSet != "" {
 		port = "26379"
@@ -112,32 +112,32 @@ func (p *parsed) finish(secure bool) error {
 	return nil
 }
 
-func (p *parsed) setDB(v string) error {
+func (p *parsedURL) setDB(v string) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
 		return invalid("has a database that is not a number")
 	}
-	if p.db && n != p.client.SelectDB {
+	if p.hasDB && n != p.client.SelectDB {
 		return invalid("has two databases, behind the host and as db")
 	}
-	p.client.SelectDB, p.db = n, true
+	p.client.SelectDB, p.hasDB = n, true
 	return nil
 }
 
-// parameters has the functions that set the parameters. The names are also those of
-// rueidis, go-redis and redis-py.
-var parameters = map[string]func(*parsed, string) error{
-	"addr":              func(p *parsed, v string) error { p.hosts = append(p.hosts, v); return nil },
-	"db":                (*parsed).setDB,
-	"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
-	"dial_timeout":      duration("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
-	"write_timeout":     duration("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
-	"master_set":        text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet }),
-	"master_name":       text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet }),
-	"sentinel_username": text(func(p *parsed) *string { return &p.client.Sentinel.Username }),
-	"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
-	"cluster":           boolean("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
-	"protocol": func(p *parsed, v string) error {
+// parameters has a function for each parameter, which sets its value. rueidis, go-redis
+// and redis-py use the same names.
+var parameters = map[string]func(*parsedURL, string) error{
+	"addr":              func(p *parsedURL, v string) error { p.hosts = append(p.hosts, v); return nil },
+	"db":                (*parsedURL).setDB,
+	"client_name":       text(func(p *parsedURL) *string { return &p.client.ClientName }),
+	"dial_timeout":      duration("dial_timeout", func(p *parsedURL) *time.Duration { return &p.client.Dialer.Timeout }),
+	"write_timeout":     duration("write_timeout", func(p *parsedURL) *time.Duration { return &p.client.ConnWriteTimeout }),
+	"master_set":        text(func(p *parsedURL) *string { return &p.client.Sentinel.MasterSet }),
+	"master_name":       text(func(p *parsedURL) *string { return &p.client.Sentinel.MasterSet }),
+	"sentinel_username": text(func(p *parsedURL) *string { return &p.client.Sentinel.Username }),
+	"sentinel_password": text(func(p *parsedURL) *string { return &p.client.Sentinel.Password }),
+	"cluster":           boolean("cluster", func(p *parsedURL, on bool) { p.client.ForceSingleClient = !on }),
+	"protocol": func(p *parsedURL, v string) error {
 		if v != "2" && v != "3" {
 			return invalid("has a protocol that is neither 2 nor 3")
 		}
@@ -146,41 +146,41 @@ var parameters = map[string]func(*parsed, string) error{
 		}
 		return nil
 	},
-	"prefix":    text(func(p *parsed) *string { return &p.options.Prefix }),
-	"retention": duration("retention", func(p *parsed) *time.Duration { return &p.options.Retention }),
-	"push":      boolean("push", func(p *parsed, on bool) { p.options.NoPush = !on }),
-	"wait_replicas": func(p *parsed, v string) (err error) {
+	"prefix":    text(func(p *parsedURL) *string { return &p.options.Prefix }),
+	"retention": duration("retention", func(p *parsedURL) *time.Duration { return &p.options.Retention }),
+	"push":      boolean("push", func(p *parsedURL, on bool) { p.options.NoPush = !on }),
+	"wait_replicas": func(p *parsedURL, v string) (err error) {
 		if p.options.WaitReplicas, err = strconv.Atoi(v); err != nil || p.options.WaitReplicas < 0 {
 			return invalid("has wait_replicas that is not a number")
 		}
 		return nil
 	},
-	"wait_timeout": duration("wait_timeout", func(p *parsed) *time.Duration { return &p.options.WaitTimeout }),
-	"tracking": boolean("tracking", func(p *parsed, on bool) {
+	"wait_timeout": duration("wait_timeout", func(p *parsedURL) *time.Duration { return &p.options.WaitTimeout }),
+	"tracking": boolean("tracking", func(p *parsedURL, on bool) {
 		if !on {
 			p.untrackedReason = "tracking=false"
 		}
 	}),
 }
 
-func text(at func(p *parsed) *string) func(*parsed, string) error {
-	return func(p *parsed, v string) error { *at(p) = v; return nil }
+func text(field func(p *parsedURL) *string) func(*parsedURL, string) error {
+	return func(p *parsedURL, v string) error { *field(p) = v; return nil }
 }
 
-func duration(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
-	return func(p *parsed, v string) (err error) {
+func duration(key string, field func(p *parsedURL) *time.Duration) func(*parsedURL, string) error {
+	return func(p *parsedURL, v string) (err error) {
 		if n, e := strconv.Atoi(v); e == nil { // go-redis reads a number without a unit as seconds
 			v = strconv.Itoa(n) + "s"
 		}
-		if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {
+		if *field(p), err = time.ParseDuration(v); err != nil || *field(p) <= 0 {
 			return invalid("has a " + key + " that is not a positive duration")
 		}
 		return nil
 	}
 }
 
-func boolean(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
-	return func(p *parsed, v string) error {
+func boolean(key string, set func(p *parsedURL, on bool)) func(*parsedURL, string) error {
+	return func(p *parsedURL, v string) error {
 		on, err := strconv.ParseBool(v)
 		if err != nil && v != "" {
 			return invalid("has " + key + " that is neither true nor false")

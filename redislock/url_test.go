@@ -97,7 +97,7 @@ func TestURLs(t *testing.T) {
 }
 
 // describe lists the settings that are not the defaults.
-func (p *parsed) describe() string {
+func (p *parsedURL) describe() string {
 	b, o, d := &strings.Builder{}, p.client, settings()
 	b.WriteString(strings.Join(o.InitAddress, ","))
 	add := func(differs bool, format string, args ...any) {

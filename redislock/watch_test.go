@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// channels returns the channels for changes that have subscribers.
+// channels returns the channels of watched names that have subscribers.
 func channels(server *redistest.Server) string {
 	var found []string
 	for line := range strings.FieldsSeq(server.Do("PUBSUB", "CHANNELS", "*}w") + " " + server.Do("PUBSUB", "SHARDCHANNELS", "*}w")) {
@@ -73,7 +73,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 	server := redistest.Start(t)
 	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
-		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
+		url := setUser(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
 		d := openDriver(t, url)
 		// The driver notifies the watcher once, so that it begins to poll.
 		awaitChange := watch(t, d, "without "+missing)
@@ -83,7 +83,7 @@ func TestChangesAreNotPushedWithoutTheRight(t *testing.T) {
 		if missing != "+subscribe" {
 			continue
 		}
-		user(t, server, rights+" "+rightsToPush)
+		setUser(t, server, rights+" "+rightsToPush)
 		awaitChange("a possible change before the subscription")
 		if !d.Properties().PushesChanges {
 			t.Error("with all rights PushesChanges is false")

@@ -189,7 +189,7 @@ func TestASlowServerGetsMoreLanes(t *testing.T) {
 
 // The user may lack the right to only one of the keys. So after such an error each caller
 // sends its own step.
-func TestStepsThatFailTogether(t *testing.T) {
+func TestAllStepsOfAScriptFailTogether(t *testing.T) {
 	broken := errors.New("connection lost")
 	for what, c := range map[string]struct {
 		happens func(ctx context.Context, server *heldServer, end, giveUp func())

@@ -51,9 +51,8 @@ type Client struct {
 	// one connection for all requests.
 	IdleConns func() int
 
-	// RecordWaiting records which connections wait for an answer. interrupt closes each
-	// of them that still waits for the same answer. RecordWaiting is nil if the library
-	// cannot do that.
+	// RecordWaiting records which connections wait for an answer; interrupt closes those
+	// that still wait for the same answer. It is nil if the library cannot do that.
 	RecordWaiting func() (interrupt func())
 
 	// Watch makes the server report the next change of each key by another client (client

@@ -202,7 +202,7 @@ func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
 	})
 }
 
-func TestAClockThatJumpsWithEachAnswerIsAnError(t *testing.T) {
+func TestAClockThatJumpsWithEachAnswerCausesAnError(t *testing.T) {
 	c := &clockServer{ahead: []time.Duration{0}}
 	withDriver(t, c, func(ctx context.Context, d *Driver) {
 		p := d.runWithEnd(ctx, time.Now(), "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })

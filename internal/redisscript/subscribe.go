@@ -176,8 +176,7 @@ func (b *subscriber) onMessage(message string) {
 	b.listeners.Notify(signal)
 }
 
-// works reports whether the driver has subscribed to its plain channel, or no attempt has
-// failed yet.
+// works reports whether the plain channel is subscribed to, or no attempt has failed yet.
 func (b *subscriber) works() bool {
 	if b.d.NoPush {
 		return false

@@ -17,12 +17,12 @@ import (
 func TestTheClockOfOneServerIsSet(t *testing.T) {
 	nightly(t, "it sets a server's clock")
 	t.Parallel()
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	clock, env := timeshift.New(t, servers[0].Dir)
 	servers[0].Kill()
 	servers[0].Env = env
 	servers[0].Run()
-	const ttl = 3 * time.Minute // so long that no renewal puts the lease on the server again
+	const ttl = 3 * time.Minute // so long that no renewal restores the lease on the server
 	one, two := client(t, url), client(t, url)
 	lease, err := one.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
 	noError(t, err)

@@ -20,17 +20,17 @@ import (
 // The steps that all tests share.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// conforms runs the suite on independent servers, each with its own clock, and with a
-// network that reorders messages.
+// runConformance runs the suite on independent servers, each with its own clock, and with
+// a network that reorders messages.
 //
-// The suite opens some hundred drivers. They share one connection to each server: dialing
-// for each would take longer than the suite. The suite checks exact results of steps that
-// two clients take in turn, so the drivers must wait for every server. So their grace is
-// long.
+// The suite opens some hundred drivers. They share one connection to each server, because
+// dialing for each driver would take longer than the suite. The suite checks exact
+// results of steps that two clients take in turn. So the drivers must wait for every
+// server, and their grace is long.
 //
 // No other test of this package runs at the same time. On a machine with few processors,
 // the suite would miss its deadlines.
-func conforms(t *testing.T, n int) {
+func runConformance(t *testing.T, n int) {
 	servers, _ := independent(t, n)
 	clients := connect(t, servers, nil)
 	drivertest.Run(t, drivertest.Harness{
@@ -75,8 +75,8 @@ func quorum(t testing.TB, clients []rueidis.Client) driver.Driver {
 	return d
 }
 
-func TestConformanceOnThreeServers(t *testing.T) { conforms(t, 3) }
+func TestConformanceOnThreeServers(t *testing.T) { runConformance(t, 3) }
 func TestConformanceOnFiveServers(t *testing.T) {
 	nightly(t, "a second topology")
-	conforms(t, 5)
+	runConformance(t, 5)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// finds requires findings that begin with these texts, and no others.
-func finds(t *testing.T, url string, want ...string) {
+// requireFindings requires findings that begin with these texts, and no others.
+func requireFindings(t *testing.T, url string, want ...string) {
 	t.Helper()
 	d, err := redlock.Open(servertest.Within(t, 2*time.Minute), url)
 	noError(t, err)
@@ -28,16 +28,16 @@ func finds(t *testing.T, url string, want ...string) {
 
 func TestTheDoctorExaminesAllServersAndTheMajority(t *testing.T) {
 	t.Parallel()
-	servers, url := three(t, "--appendonly", "yes")
-	finds(t, url)
+	servers, url := threeServers(t, "--appendonly", "yes")
+	requireFindings(t, url)
 
 	servers[1].Do("CONFIG", "SET", "appendonly", "no")
-	finds(t, url, "warning node 2 (redis): persistence ")
+	requireFindings(t, url, "warning node 2 (redis): persistence ")
 	servers[1].Do("CONFIG", "SET", "appendonly", "yes")
 
 	servers[2].Do("CONFIG", "SET", "requirepass", "sesame")
-	finds(t, url, "error node 3 (redis) it refuses requests, and has no vote: ", "warning majority 1 of 3 nodes have no vote now, 2 are needed: no other node may fail")
+	requireFindings(t, url, "error node 3 (redis) it refuses requests, and has no vote: ", "warning majority 1 of 3 nodes have no vote now, 2 are needed: no other node may fail")
 
 	servers[2].Kill()
-	finds(t, url, "warning majority 1 of 3 nodes have no vote now, 2 are needed: no other node may fail. Unreachable: node 3 (redis): ")
+	requireFindings(t, url, "warning majority 1 of 3 nodes have no vote now, 2 are needed: no other node may fail. Unreachable: node 3 (redis): ")
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Two of three servers are paused with requests in their sockets, and resume later. No
-// caller wants the grants that they make then.
+// Two of three servers are paused with requests in their sockets, and resume later. By
+// then, no caller wants the grants of these requests.
 func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
 	nightly(t, "servers that stand still")
 	t.Parallel()
 	const ttl = 10 * time.Second
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	c := client(t, url)
 	last := cycle(t, c, "try")
 	for _, s := range servers[1:] {
@@ -50,7 +50,7 @@ func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
 	began = time.Now()
 	for _, name := range []string{"try", "wait"} {
 		for i, s := range servers {
-			for !free(t, s, name) {
+			for !isFree(t, s, name) {
 				if time.Since(began) > ttl {
 					t.Fatalf("%q still has a holder or a waiter on node %d", name, i+1)
 				}
@@ -60,15 +60,15 @@ func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
 	}
 	time.Sleep(time.Second) // no late grant arrives
 	for i, s := range servers {
-		if !free(t, s, "try") || !free(t, s, "wait") {
+		if !isFree(t, s, "try") || !isFree(t, s, "wait") {
 			t.Errorf("a holder or a waiter is back on node %d", i+1)
 		}
 	}
-	rise(t, last, c, "try", 3)
+	risingCycles(t, last, c, "try", 3)
 }
 
-// free reports whether one server has no holder and no waiter of the name.
-func free(t *testing.T, s *redistest.Server, name string) bool {
+// isFree reports whether one server has no holder and no waiter of the name.
+func isFree(t *testing.T, s *redistest.Server, name string) bool {
 	t.Helper()
 	d, err := redislock.Open(ctx, "redis://"+s.Addr)
 	noError(t, err)

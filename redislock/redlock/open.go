@@ -42,7 +42,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
 		if _, isDriverError := errors.AsType[*driver.Error](err); !isDriverError && errors.Is(err, context.DeadlineExceeded) {
-			err = unanswered(err, d, nodes)
+			err = noMajorityErr(err, d, nodes)
 		}
 		return nil, err
 	}
@@ -133,14 +133,15 @@ func identify(ctx context.Context, nodes []driver.Driver) (checkDistinct func() 
 	}
 }
 
-// unanswered returns an error for a ctx that has ended, with a list of the servers.
-func unanswered(ended error, d driver.Driver, nodes []driver.Driver) error {
-	var places []string
+// noMajorityErr returns the error for a ctx that ended before a majority answered, with a
+// list of the servers.
+func noMajorityErr(ended error, d driver.Driver, nodes []driver.Driver) error {
+	var locations []string
 	for _, node := range nodes {
-		places = append(places, strings.TrimPrefix(node.Properties().Location, "redis "))
+		locations = append(locations, strings.TrimPrefix(node.Properties().Location, "redis "))
 	}
 	return &driver.Error{
 		Backend: d.Properties().Backend, Op: "open", Hint: "check the servers and the network",
-		Err: fmt.Errorf("%w: no majority of %s has answered", ended, strings.Join(places, ", ")),
+		Err: fmt.Errorf("%w: no majority of %s has answered", ended, strings.Join(locations, ", ")),
 	}
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-func three(t *testing.T, args ...string) (servers []*redistest.Server, url string) {
+func threeServers(t *testing.T, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
 	return independent(t, 3, args...)
 }
@@ -62,7 +62,7 @@ func client(t *testing.T, url string) *pawl.Client {
 // does not close the clients.
 func TestNewUsesTheCallersClients(t *testing.T) {
 	t.Parallel()
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	clients := connect(t, servers, nil)
 	for _, wrong := range [][]rueidis.Client{nil, clients[:2], {clients[0], clients[1], clients[0]}, {clients[0], clients[1], nil}} {
 		if _, err := redlock.New(wrong...); !errors.Is(err, driver.ErrInvalid) {
@@ -106,8 +106,9 @@ func cycle(t *testing.T, c *pawl.Client, name string) uint64 {
 	return lease.Fence()
 }
 
-// rise requires that each cycle has a greater fence than the one before.
-func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 {
+// risingCycles locks and unlocks n times, and requires that each fence is greater than
+// the one before. It returns the last fence.
+func risingCycles(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 {
 	t.Helper()
 	for range n {
 		next := cycle(t, c, name)
@@ -121,22 +122,22 @@ func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 
 
 func TestAMinorityMayBeDownEvenDuringOpen(t *testing.T) {
 	t.Parallel()
-	quickest := time.Hour // the machine may stand still
+	quickest := time.Hour // of the three openings, because the machine may stand still during one
 	for down := range 3 {
-		servers, url := three(t)
+		servers, url := threeServers(t)
 		before := client(t, url)
-		last := rise(t, 0, before, "job", 3)
+		last := risingCycles(t, 0, before, "job", 3)
 		servers[down].Kill()
-		last = rise(t, last, before, "job", 3)
+		last = risingCycles(t, last, before, "job", 3)
 		opened := time.Now()
 		after := client(t, url)
 		quickest = min(quickest, time.Since(opened))
-		last = rise(t, last, after, "job", 3)
+		last = risingCycles(t, last, after, "job", 3)
 
 		servers[down].Run()
 		servers[(down+1)%3].Kill() // now the restarted server has to vote
-		last = rise(t, last, after, "job", 3)
-		rise(t, last, before, "job", 3)
+		last = risingCycles(t, last, after, "job", 3)
+		risingCycles(t, last, before, "job", 3)
 	}
 	if quickest > 2*time.Second {
 		t.Errorf("opening took %v", quickest)
@@ -146,11 +147,11 @@ func TestAMinorityMayBeDownEvenDuringOpen(t *testing.T) {
 func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 	nightly(t, "servers that stand still")
 	t.Parallel()
-	servers, _ := three(t)
+	servers, _ := threeServers(t)
 	began := time.Now()
 	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+redistest.Silent(t)+","+servers[1].Addr, nil)
 	noError(t, err)
-	rise(t, 0, c, "job", 5)
+	risingCycles(t, 0, c, "job", 5)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -161,7 +162,7 @@ func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 
 func TestTwoAddressesOfOneServerAreRefused(t *testing.T) {
 	t.Parallel()
-	servers, _ := three(t)
+	servers, _ := threeServers(t)
 	_, err := redlock.Open(ctx, "redlock://"+servers[0].Addr+","+servers[1].Addr+",localhost:"+servers[0].Port)
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), servers[0].Addr+" and localhost:"+servers[0].Port) {
 		t.Errorf("%v; want both addresses named", err)
@@ -170,7 +171,7 @@ func TestTwoAddressesOfOneServerAreRefused(t *testing.T) {
 
 func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 	t.Parallel()
-	servers, url := three(t, "--appendonly", "yes", "--appendfsync", "always")
+	servers, url := threeServers(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := client(t, url)
 	last := cycle(t, c, "job")
 	servers[0].Kill()
@@ -185,7 +186,7 @@ func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 	}
 	servers[0].Run()
 	servers[1].Run()
-	rise(t, last, c, "job", 3)
+	risingCycles(t, last, c, "job", 3)
 	for i, s := range servers { // a holder or a waiter would need other keys, or a longer one
 		basictest.Eventually(t, "the name is free", func() bool { return s.Do("STRLEN", "pawl:{job}s") == ":26\r\n" })
 		if s.Do("DBSIZE") != ":1\r\n" {
@@ -196,14 +197,14 @@ func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 
 func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
 	t.Parallel()
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	c := client(t, url)
 	last := uint64(0)
 	for i := range 6 {
-		last = rise(t, last, c, "job", 3)
+		last = risingCycles(t, last, c, "job", 3)
 		servers[i%3].Kill()
 		servers[i%3].Run() // without its data
-		last = rise(t, last, c, "job", 3)
+		last = risingCycles(t, last, c, "job", 3)
 		servers[i%3].Do("FLUSHALL")
 	}
 }
@@ -211,7 +212,7 @@ func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
 // An entry that is damaged on a minority is listed. If it is damaged on a majority, List
 // returns an error for this name, and continues.
 func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	c := client(t, url)
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
@@ -277,7 +278,7 @@ func TestRedlockKnowsEachParameterOfRedislock(t *testing.T) {
 
 func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 	t.Parallel()
-	_, url := three(t, "--requirepass", "sesame")
+	_, url := threeServers(t, "--requirepass", "sesame")
 	hosts := strings.TrimPrefix(url, "redlock://")
 	c := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:")
 	lease, err := c.Mutex("job").Lock(ctx)
@@ -302,7 +303,7 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 // A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
-	servers, url := three(t)
+	servers, url := threeServers(t)
 	for _, s := range servers {
 		s.Kill()
 	}

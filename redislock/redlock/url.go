@@ -36,17 +36,17 @@ func nodeURLs(u *url.URL) ([]string, error) {
 	query.Del("addr")
 	var urls, known []string
 	for _, host := range hosts {
-		at, ok := engine.Address(strings.ToLower(host), "6379")
+		addr, ok := engine.Address(strings.ToLower(host), "6379")
 		switch bare := strings.TrimPrefix(host, "[]"); {
 		case bare == "" || bare[0] == ':':
 			return nil, invalid("names a host that is empty")
 		case !ok:
 			return nil, invalid("has a port that is not 1 to 65535")
-		case slices.Contains(known, at):
-			return nil, invalid("names " + at + " twice, which would vote twice")
+		case slices.Contains(known, addr):
+			return nil, invalid("names " + addr + " twice, which would vote twice")
 		}
-		known = append(known, at)
-		node := url.URL{Scheme: schemes[u.Scheme], User: u.User, Host: at, Path: u.Path, RawQuery: query.Encode()}
+		known = append(known, addr)
+		node := url.URL{Scheme: schemes[u.Scheme], User: u.User, Host: addr, Path: u.Path, RawQuery: query.Encode()}
 		urls = append(urls, node.String())
 	}
 	if len(urls) < 3 {
