@@ -31,7 +31,7 @@ func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
-	server, day := redistest.StartOneNode(t), redistest.ClusterDown
+	server, day := redistest.StartOneNodeCluster(t), redistest.ClusterDown
 	d := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
 	defer d.Close()
 	day.Check(t, d, server, nil)

@@ -131,7 +131,7 @@ func TestTheErrorOfAnExhaustedPoolHasAHint(t *testing.T) {
 func TestWithSentinel(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t)
+	group := redistest.StartSentinelGroup(t)
 	o := &redis.FailoverOptions{MasterName: "main"}
 	for _, s := range group.Sentinels {
 		o.SentinelAddrs = append(o.SentinelAddrs, s.Addr)

@@ -49,7 +49,7 @@ func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
 func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	redistest.CheckAFailedForceBreaksNobody(t, opener(t, redis.Options{}))
+	redistest.CheckAFailedForceBreaksNoLease(t, opener(t, redis.Options{}))
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {
@@ -73,12 +73,12 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, func() { cancel(); release() }
 		},
 		"a new connection is not answered": func(t *testing.T) (driver.Driver, func()) {
-			return opener(t, redis.Options{})(redistest.Silent(t)), func() {}
+			return opener(t, redis.Options{})(redistest.SilentAddr(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			redistest.CheckPrompt(t, func() (driver.Driver, func()) { return hang(t) })
+			redistest.CheckCallsEndWithCtx(t, func() (driver.Driver, func()) { return hang(t) })
 		})
 	}
 }

@@ -246,14 +246,14 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	}
 	d, other := openDriver(t, url), openDriver(t, url)
 	signals := listen(t, other)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c, waiter := kind("job"), queued("job")
 		c.TTL, waiter.QueueTTL = time.Hour, time.Hour
 		gets(t, d, c)
 		_, _ = other.Acquire(ctx, waiter)
 		owner := from
-		redistest.Move(nodes, slot, from, to, func() {
+		redistest.MoveSlot(nodes, slot, from, to, func() {
 			renews(t, d, c)
 			awaitTracked(t, owner)
 			owner = to // for the second call: then the keys have moved, but not the slot
@@ -278,7 +278,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t)
+	group := redistest.StartSentinelGroup(t)
 	setDownAfter(group.Sentinels, time.Minute)
 	for _, s := range []*redistest.Server{group.Master, group.Replica} {
 		setUser(t, s, strings.Join([]string{allRights, rightsToWait, rightsWithSentinel}, " "))

@@ -37,7 +37,7 @@ func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
-	server, day := redistest.StartOneNode(t), redistest.ClusterDown
+	server, day := redistest.StartOneNodeCluster(t), redistest.ClusterDown
 	day.Check(t, openDriver(t, "redis://"+server.Addr), server, nil)
 }
 

@@ -16,7 +16,7 @@ func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
 	signals := listen(t, other)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	for round := range 4 {
 		c, waiter := mutex("job"), queued("job")
 		if round%2 == 1 {
@@ -25,7 +25,7 @@ func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
 		waiter.QueueTTL = time.Minute
 		first := gets(t, d, c)
 		waits(t, other, waiter)
-		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
+		redistest.MoveSlot(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
 		hear(t, signals, driver.SignalRetry, driver.Token{}) // the driver has subscribed on the new node
@@ -43,9 +43,9 @@ func TestClaimsWhileASlotIsBeingMoved(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	var last uint64
-	redistest.Move(nodes, slot, from, to, func() {
+	redistest.MoveSlot(nodes, slot, from, to, func() {
 		for range 2 {
 			c := mutex("job")
 			g := gets(t, d, c)
@@ -68,7 +68,7 @@ func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
 	sameSlot := twoOfOneSlot(nodes)
-	from, to, slot := redistest.Moving(nodes, sameSlot[0].Name)
+	from, to, slot := redistest.PlanMove(nodes, sameSlot[0].Name)
 	otherSlots := []driver.Claim{mutex("a"), mutex("b")}
 	if grants, err := d.AcquireAll(ctx, sameSlot); err != nil || len(grants) != 2 {
 		t.Fatalf("AcquireAll = %v, %v; want both names granted", grants, err)
@@ -90,7 +90,7 @@ func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
 		}
 	}
 	unsupported(otherSlots)
-	redistest.Move(nodes, slot, from, to, func() { unsupported(sameSlot) })
+	redistest.MoveSlot(nodes, slot, from, to, func() { unsupported(sameSlot) })
 	if grants, err := d.AcquireAll(ctx, sameSlot); err != nil || len(grants) != 2 {
 		t.Errorf("AcquireAll = %v, %v; want both granted on the new node", grants, err)
 	}

@@ -66,14 +66,14 @@ func TestALeaseIsTrackedAfterItsSlotMoved(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
 	signals := listen(t, d)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	for range 2 {
 		c := mutex("job")
 		c.TTL = time.Hour
 		gets(t, d, c)
 		awaitTracked(t, from)
 		keysMoved := false
-		redistest.Move(nodes, slot, from, to, func() {
+		redistest.MoveSlot(nodes, slot, from, to, func() {
 			if keysMoved { // the keys have moved, but not the slot
 				awaitTracked(t, to)
 			}
@@ -116,7 +116,7 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 		// The new master dies, so all claims retry. Fail over to the old one.
 		gets(t, d, c)
 		awaitTracked(t, replica)
-		redistest.CaughtUp(t, replica, node)
+		redistest.AwaitCaughtUp(t, replica, node)
 		for len(signals) > 0 {
 			<-signals
 		}

@@ -66,7 +66,7 @@ func TestConformanceOnACluster(t *testing.T) {
 func TestConformanceWithSentinel(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t)
+	group := redistest.StartSentinelGroup(t)
 	o := rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: "main"}}
 	for _, s := range group.Sentinels {
 		o.InitAddress = append(o.InitAddress, s.Addr)

@@ -89,7 +89,7 @@ func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t, "--appendonly", "yes")
+	group := redistest.StartSentinelGroup(t, "--appendonly", "yes")
 	setDownAfter(group.Sentinels, time.Minute)
 	group.Master.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	group.Replica.Do("CONFIG", "SET", "min-replicas-to-write", "1")

@@ -12,7 +12,7 @@ import (
 func TestAFailOverWhileANameHasAHolderAndAWaiter(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t)
+	group := redistest.StartSentinelGroup(t)
 	group.CheckFailOver(openDriver(t, group.URL()), openDriver(t, group.URL()))
 }
 
@@ -21,9 +21,9 @@ func TestAFailOverWhileANameHasAHolderAndAWaiter(t *testing.T) {
 func TestALeaseThatTheReplicaLacksIsLostAndTheNextFenceIsGreater(t *testing.T) {
 	nightly(t, "fail-overs")
 	t.Parallel()
-	group := redistest.StartGroup(t)
+	group := redistest.StartSentinelGroup(t)
 	d, other := openDriver(t, group.URL()), openDriver(t, group.URL())
-	redistest.CaughtUp(t, group.Master, group.Replica)
+	redistest.AwaitCaughtUp(t, group.Master, group.Replica)
 	group.Replica.Do("REPLICAOF", "127.0.0.1", "1") // until its Sentinels notice, after 3 s
 	c := mutex("job")
 	c.TTL = 5 * time.Minute

@@ -23,7 +23,7 @@ func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
 func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
 	nightly(t, "it waits for real time")
 	t.Parallel()
-	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
+	redistest.CheckAFailedForceBreaksNoLease(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {
@@ -44,12 +44,12 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			return d, release
 		},
 		"a new connection is not answered": func(t *testing.T) (driver.Driver, func()) {
-			return openLater(t, redistest.Silent(t)), func() {}
+			return openLater(t, redistest.SilentAddr(t)), func() {}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			redistest.CheckPrompt(t, func() (driver.Driver, func()) { return hang(t) })
+			redistest.CheckCallsEndWithCtx(t, func() (driver.Driver, func()) { return hang(t) })
 		})
 	}
 }

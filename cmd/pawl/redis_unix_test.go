@@ -13,7 +13,7 @@ import (
 func TestRedis(t *testing.T) {
 	for name, url := range map[string]func(t *testing.T) string{
 		"Single":   func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr },
-		"Sentinel": func(t *testing.T) string { return redistest.StartGroup(t).URL() },
+		"Sentinel": func(t *testing.T) string { return redistest.StartSentinelGroup(t).URL() },
 		"Cluster":  func(t *testing.T) string { return "redis://" + addrs(redistest.StartCluster(t, 3)) },
 		"Redlock": func(t *testing.T) string {
 			return "redlock://" + addrs([]*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)})

@@ -12,20 +12,20 @@ import (
 // A BadDay is a state in which a server answers its clients with an error, for a while.
 type BadDay struct {
 	Name  string
-	Args  []string // of the server
-	User  string   // of the clients, see UserInfo; has all rights before Begin
+	Args  []string // the arguments of the server
+	User  string   // the user of the clients, see UserInfo; it has all rights before Begin
 	Begin func(s *Server)
 	End   func(s *Server)
 
-	Cause     string // part of the server's error
-	Hint      string // part of the hint of the error
-	Permanent bool
-	Keeps     bool // leases can be renewed and released
+	Cause          string // part of the server's error
+	Hint           string // part of the hint of the error
+	Permanent      bool
+	AllowsRenewals bool // leases can be renewed and released
 }
 
 const password = "hunter2"
 
-// UserInfo is the part before the host in the URL of a client: USER:PASSWORD@, or
+// UserInfo returns the part before the host in the URL of a client: USER:PASSWORD@, or
 // nothing.
 func (b *BadDay) UserInfo() string {
 	if b.User == "" {
@@ -110,7 +110,7 @@ var BadDays = []BadDay{
 		Name:  "memory is full",
 		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "maxmemory", "1") },
 		End:   func(s *Server) { s.Admin("CONFIG", "SET", "maxmemory", "0") },
-		Cause: "OOM", Hint: "memory is full", Keeps: true,
+		Cause: "OOM", Hint: "memory is full", AllowsRenewals: true,
 	},
 	{
 		Name:  "too many clients",
@@ -134,8 +134,8 @@ var ClusterDown = BadDay{
 	Cause: "CLUSTERDOWN", Hint: "redis-cli --cluster check",
 }
 
-// StartOneNode starts a cluster of one node.
-func StartOneNode(tb TB) *Server {
+// StartOneNodeCluster starts a cluster of one node.
+func StartOneNodeCluster(tb TB) *Server {
 	tb.Helper()
 	s := ClusterDown.Start(tb)
 	s.Admin("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
@@ -156,8 +156,8 @@ func (s *Server) disconnect() {
 	}
 }
 
-// failToSave makes the server fail to save its data, because a folder has the name of the
-// file. Then the server refuses writes.
+// failToSave makes the server fail to save its data, by a folder with the name of the
+// file. The server then refuses writes.
 func (s *Server) failToSave() {
 	s.TB.Helper()
 	noError(s.TB, os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700))

@@ -38,7 +38,7 @@ func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
 	return nodes
 }
 
-// announcedPort is the port that a node announces to the cluster.
+// announcedPort returns the port that a node announces to the cluster.
 func (s *Server) announcedPort() string {
 	if i := slices.Index(s.args, "--tls-port"); i >= 0 {
 		return s.args[i+1]
@@ -50,7 +50,7 @@ func (s *Server) announcedPort() string {
 // the master reports it.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
-	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
+	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // otherwise it waits 5 s for further replicas
 	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port}, args...)...)
 	basictest.Eventually(tb, "the replica follows", func() bool {
 		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") &&
@@ -59,8 +59,8 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	return s
 }
 
-// CaughtUp waits until a replica has all the data of its master.
-func CaughtUp(tb TB, master, replica *Server) {
+// AwaitCaughtUp waits until a replica has all the data of its master.
+func AwaitCaughtUp(tb TB, master, replica *Server) {
 	tb.Helper()
 	basictest.Eventually(tb, "the replica has caught up", func() bool {
 		offset := Field(master.Do("INFO", "replication"), "master_repl_offset")
@@ -69,8 +69,9 @@ func CaughtUp(tb TB, master, replica *Server) {
 	})
 }
 
-// Moving returns the node that owns the slot of a name, another node, and the slot.
-func Moving(nodes []*Server, name string) (from, to *Server, slot uint16) {
+// PlanMove returns the arguments for MoveSlot: the node that owns the slot of a name,
+// another node, and the slot.
+func PlanMove(nodes []*Server, name string) (from, to *Server, slot uint16) {
 	from, slot = Owner(nodes, name)
 	if to = nodes[0]; to == from {
 		to = nodes[1]
@@ -78,10 +79,10 @@ func Moving(nodes []*Server, name string) (from, to *Server, slot uint16) {
 	return from, to, slot
 }
 
-// Move moves a slot, and the keys in it, from one node of a cluster to another, as
+// MoveSlot moves a slot, and the keys in it, from one node of a cluster to another, as
 // resharding does. It calls meanwhile before it moves the keys, and again before the new
 // node owns the slot.
-func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
+func MoveSlot(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	n := fmt.Sprint(slot)
 	fromID, toID := from.id(), to.id()
 	to.Do("CLUSTER", "SETSLOT", n, "IMPORTING", fromID)
@@ -141,11 +142,11 @@ func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	return s
 }
 
-// FailOver makes a replica the master. With dead, it does not ask the old master.
-func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
+// FailOver makes a replica the master. With masterIsDead, it does not ask the old master.
+func FailOver(tb TB, nodes []*Server, replica *Server, masterIsDead bool) {
 	tb.Helper()
 	command := []string{"CLUSTER", "FAILOVER"}
-	if dead {
+	if masterIsDead {
 		command = append(command, "TAKEOVER")
 	}
 	replica.Do(command...)

@@ -11,9 +11,10 @@ import (
 )
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
-// step gets the same answer, or has no second effect, and no holder concludes that its
-// lease is lost. The hashes of the scripts show the proxy which requests renew and
-// release: an earlier request with the token may arrive late on a slow machine.
+// step must get the same answer, or have no second effect, and no holder may conclude
+// that its lease is lost. The proxy recognizes renewals and releases by the hashes of
+// their scripts, not by the token, because an earlier request may arrive late on a slow
+// machine.
 func CheckLostReplies(tb TB, renewSHA, releaseSHA string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -22,9 +23,9 @@ func CheckLostReplies(tb TB, renewSHA, releaseSHA string, open func(addr string)
 	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
-		l.round(c) // loads the scripts: otherwise the lost answer would be NOSCRIPT
+		l.runSteps(c) // loads the scripts: otherwise the lost answer would be NOSCRIPT
 		c.Token = driver.NewToken()
-		l.lossyRound(c)
+		l.runStepsWithLoss(c)
 	}
 	l.checkClient()
 }
@@ -38,7 +39,7 @@ type lossyPair struct {
 	renewSHA, releaseSHA string
 }
 
-func (l *lossyPair) round(c driver.Claim) {
+func (l *lossyPair) runSteps(c driver.Claim) {
 	l.Helper()
 	for _, step := range []func(context.Context) error{acquire(l.far, c), renew(l.far, c), release(l.far, c)} {
 		if err := bounded(step); err != nil {
@@ -47,7 +48,7 @@ func (l *lossyPair) round(c driver.Claim) {
 	}
 }
 
-func (l *lossyPair) lossyRound(c driver.Claim) {
+func (l *lossyPair) runStepsWithLoss(c driver.Claim) {
 	l.Helper()
 	l.loseAnswers("acquire", 2, string(c.Token[:]), acquire(l.far, c))
 	granted := l.holder(c.Name)
@@ -92,7 +93,7 @@ func (l *lossyPair) lossyRound(c driver.Claim) {
 	}
 }
 
-// checkClient does the same through a pawl.Client, which repeats requests itself.
+// checkClient loses answers to a pawl.Client, which repeats requests itself.
 func (l *lossyPair) checkClient() {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -125,9 +126,9 @@ func (l *lossyPair) checkClient() {
 	}
 }
 
-// loseAnswers runs a step that sends a number of requests with this text, and loses the
-// answer to each. An acquire has two requests. The step succeeds if the driver sends
-// the last request again, and the server handles that one first.
+// loseAnswers runs a step, and loses the answers to its requests with this text. times is
+// their number: two for an acquire. The step still succeeds if the driver sends the last
+// request again, and the server handles that one first.
 func (l *lossyPair) loseAnswers(what string, times int, text string, step func(context.Context) error) {
 	l.Helper()
 	lost := l.proxy.LoseReplies(times, text)
@@ -137,7 +138,7 @@ func (l *lossyPair) loseAnswers(what string, times int, text string, step func(c
 	<-lost
 }
 
-// holder returns the only holder.
+// holder returns the only holder of a name.
 func (l *lossyPair) holder(name string) driver.Holder {
 	l.Helper()
 	e, err := l.near.Inspect(context.Background(), name)

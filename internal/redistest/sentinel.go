@@ -21,15 +21,16 @@ type SentinelGroup struct {
 	Sentinels       []*Server
 }
 
-// StartGroup starts a group, and waits until its Sentinels could replace the master.
-func StartGroup(tb TB, args ...string) *SentinelGroup {
+// StartSentinelGroup starts a group, and waits until its Sentinels could replace the
+// master.
+func StartSentinelGroup(tb TB, args ...string) *SentinelGroup {
 	tb.Helper()
 	g := &SentinelGroup{Master: Start(tb, args...)}
 	g.Replica = StartReplica(tb, g.Master, args...)
 	for range 3 {
 		g.Sentinels = append(g.Sentinels, StartSentinel(tb, g.Master.Port, 2))
 	}
-	basictest.Eventually(tb, "the Sentinels have found each other", g.ready)
+	basictest.Eventually(tb, "the Sentinels have found each other", g.isReady)
 	return g
 }
 
@@ -46,8 +47,8 @@ func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
 	return s
 }
 
-// ready reports whether every Sentinel knows the two others and the replica.
-func (g *SentinelGroup) ready() bool {
+// isReady reports whether every Sentinel knows the two others and the replica.
+func (g *SentinelGroup) isReady() bool {
 	for _, s := range g.Sentinels {
 		quorum, err := Ask(s.Addr, "SENTINEL", "CKQUORUM", "main")
 		if err != nil || !strings.HasPrefix(quorum, "+OK 3 usable") {
@@ -70,9 +71,9 @@ func (g *SentinelGroup) URL() string {
 	return "redis://" + strings.Join(addrs, ",") + "?master_set=main"
 }
 
-// CheckFailOver kills the master while a replicated lease is held and has a waiter. Its
-// holder keeps it on the new master. The waiter gets a signal to retry, and a greater
-// fence after the release.
+// CheckFailOver kills the master while a name has a holder, whose lease is replicated,
+// and a waiter. The holder keeps its lease on the new master. The waiter gets a signal to
+// retry, and a greater fence after the release.
 func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 	tb := g.Master.TB
 	tb.Helper()
@@ -81,7 +82,7 @@ func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 	c.TTL, waiter.QueueTTL = 5*time.Minute, 5*time.Minute
 	first := servertest.Gets(tb, d, c)
 	servertest.Waits(tb, other, waiter)
-	CaughtUp(tb, g.Master, g.Replica)
+	AwaitCaughtUp(tb, g.Master, g.Replica)
 	g.Master.Kill()
 	basictest.Until(tb, "the new master renews the lease", func() error {
 		err := bounded(renew(d, c))
@@ -90,7 +91,7 @@ func (g *SentinelGroup) CheckFailOver(d, other driver.Driver) {
 		}
 		return err
 	})
-	servertest.Hear(tb, signals, driver.SignalRetry, driver.Token{}) // messages may be lost
+	servertest.Hear(tb, signals, driver.SignalRetry, driver.Token{}) // because messages may be lost
 	servertest.Waits(tb, other, servertest.Mutex(c.Name))
 	servertest.Releases(tb, d, c)
 	basictest.Until(tb, "the waiter is granted", func() error { // by polling: the subscription may not be back yet

@@ -100,8 +100,8 @@ func (s *Server) Do(command ...string) string {
 	return answer
 }
 
-// Admin is Do on a connection that stays open until the server ends: it works even while
-// the server accepts no connections.
+// Admin sends a command as Do does, but on a connection that stays open until the server
+// ends. So it works even while the server accepts no connections.
 func (s *Server) Admin(command ...string) string {
 	s.TB.Helper()
 	if s.admin == nil {
@@ -154,7 +154,7 @@ func exchange(c net.Conn, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-// Field is the value of a line "name:value" in an answer.
+// Field returns the value of a line "name:value" in an answer, or "".
 func Field(answer, name string) string {
 	for line := range strings.SplitSeq(answer, "\r\n") {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {

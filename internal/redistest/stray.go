@@ -17,7 +17,7 @@ import (
 
 var noError = basictest.NoError
 
-// strayTTL is longer than a slow machine takes to release all abandoned attempts.
+// strayTTL is so long that even a slow machine first releases all abandoned attempts.
 const strayTTL = 5 * time.Minute
 
 // CheckNothingIsLeft gives up attempts at random moments, on a network without faults.
@@ -84,9 +84,9 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	_ = locks.Close()
 }
 
-// CheckAFailedForceBreaksNobody delays a forced claim until its caller has got an error
+// CheckAFailedForceBreaksNoLease delays a forced claim until its caller has got an error
 // and another claim holds the name. The forced claim must not break that lease.
-func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
+func CheckAFailedForceBreaksNoLease(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := servertest.StartProxy(tb, server.Addr)
@@ -142,8 +142,9 @@ func becomesFree(tb TB, d driver.Driver) {
 	})
 }
 
-// Silent returns an address whose connections the kernel accepts, but no process answers.
-func Silent(tb TB) string {
+// SilentAddr returns an address whose connections the kernel accepts, but no process
+// answers.
+func SilentAddr(tb TB) string {
 	tb.Helper()
 	silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	noError(tb, err)
@@ -151,9 +152,9 @@ func Silent(tb TB) string {
 	return silent.Addr().String()
 }
 
-// CheckPrompt tests that a call returns as soon as its ctx ends, whatever it waits for.
+// CheckCallsEndWithCtx tests that each call returns as soon as its ctx ends.
 // hang makes a driver whose calls wait, and returns a function that ends the wait.
-func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
+func CheckCallsEndWithCtx(tb TB, hang func() (d driver.Driver, end func())) {
 	tb.Helper()
 	for _, cancelled := range []bool{true, false} {
 		d, end := hang()

@@ -13,10 +13,10 @@ import (
 )
 
 // Check tests a driver during a bad day of a server that Start started. While the server
-// refuses requests, each step returns an error that wraps the server's, no claim is
-// granted, and no holder takes its lease for lost. After the day, held names are still
-// held, and the others are free. meanwhile, if not nil, is another step that the server
-// refuses.
+// refuses requests, each step returns an error that wraps the server's error, no claim is
+// granted, and no holder concludes that its lease is lost. After the day, held names are
+// still held, and the others are free. meanwhile, if not nil, is another step that the
+// server refuses.
 func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context.Context) error) {
 	tb.Helper()
 	job, book, fresh := claim("job"), claim("book"), claim("fresh")
@@ -29,20 +29,20 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 	first := fence(tb, d, job.Name)
 
 	b.Begin(s)
-	b.refuses(tb, "acquire", acquire(d, fresh))
+	b.checkRefusal(tb, "acquire", acquire(d, fresh))
 	fresh.Queue, fresh.QueueTTL = true, time.Minute
-	b.refuses(tb, "acquire, and wait", acquire(d, fresh))
+	b.checkRefusal(tb, "acquire, and wait", acquire(d, fresh))
 	if meanwhile != nil {
-		b.refuses(tb, "meanwhile", meanwhile)
+		b.checkRefusal(tb, "meanwhile", meanwhile)
 	}
-	if b.Keeps {
+	if b.AllowsRenewals {
 		if err := errors.Join(bounded(renew(d, job)), bounded(renew(d, book))); err != nil {
 			tb.Errorf("renew: %v; want both renewed", err)
 		}
 	} else {
-		b.refuses(tb, "renew", renew(d, job))
-		b.refuses(tb, "renew the shared lease", renew(d, book))
-		b.refuses(tb, "release", release(d, job))
+		b.checkRefusal(tb, "renew", renew(d, job))
+		b.checkRefusal(tb, "renew the shared lease", renew(d, book))
+		b.checkRefusal(tb, "release", release(d, job))
 	}
 	b.End(s)
 
@@ -107,9 +107,9 @@ func fence(tb TB, d driver.Driver, name string) (f uint64) {
 	return f
 }
 
-// refuses requires that a step returns the error of the day. The first attempts may meet
-// a closed connection, or no listening process.
-func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
+// checkRefusal requires that a step returns the error of the day. The first attempts may
+// fail because a connection is closed, or no process listens.
+func (b *BadDay) checkRefusal(tb TB, what string, step func(context.Context) error) {
 	tb.Helper()
 	var err error
 	for range 200 {
@@ -135,8 +135,8 @@ func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
 	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
 }
 
-// Unavailable requires an error of a server on this machine, permanent or not, whose hint
-// contains this text.
+// Unavailable requires an error of a server on this machine whose hint contains this
+// text. permanent says whether the error must be permanent.
 func Unavailable(tb TB, err error, permanent bool, hint string) {
 	tb.Helper()
 	if e := servertest.Explained(tb, err, permanent, hint); !strings.HasPrefix(e.Backend, "redis 127.0.0.1:") {

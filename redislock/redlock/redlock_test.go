@@ -149,7 +149,7 @@ func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	servers, _ := threeServers(t)
 	began := time.Now()
-	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+redistest.Silent(t)+","+servers[1].Addr, nil)
+	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+redistest.SilentAddr(t)+","+servers[1].Addr, nil)
 	noError(t, err)
 	risingCycles(t, 0, c, "job", 5)
 	if err := c.Close(); err != nil {

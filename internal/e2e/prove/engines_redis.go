@@ -61,7 +61,7 @@ func startRedlock(l *lab) setup {
 // startSentinel starts a group whose fault replaces the master, after a kill or on
 // request. Redis replicates asynchronously, so the new master may lack the last writes.
 func startSentinel(l *lab) setup {
-	g := redistest.StartGroup(l, durable...)
+	g := redistest.StartSentinelGroup(l, durable...)
 	master, other := g.Master, g.Replica
 	return setup{url: g.URL(), args: []string{"--forgets"}, fault: func() {
 		onRequest := rand.IntN(3) == 0

@@ -168,7 +168,7 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	redistest.StartClusterReplica(t, nodes, from)
 	redistest.StartClusterReplica(t, nodes, to)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ReadTimeout: time.Minute})
@@ -186,7 +186,7 @@ func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	}
 	for range 2 {
 		cycle()
-		redistest.Move(nodes, slot, from, to, cycle)
+		redistest.MoveSlot(nodes, slot, from, to, cycle)
 		cycle()
 		from, to = to, from
 	}

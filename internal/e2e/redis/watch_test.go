@@ -155,9 +155,9 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 		awaitCall, signals = append(awaitCall, servertest.Watch(t, d, "job")), append(signals, servertest.Listen(t, d))
 	}
 	releases(t, other, holder)
-	from, to, slot := redistest.Moving(nodes, "job")
+	from, to, slot := redistest.PlanMove(nodes, "job")
 	for range 2 {
-		redistest.Move(nodes, slot, from, to, func() {})
+		redistest.MoveSlot(nodes, slot, from, to, func() {})
 		basictest.Eventually(t, "both listen on the new node", func() bool {
 			return strings.HasSuffix(to.Do("PUBSUB", "SHARDNUMSUB", "pawl:{job}w"), ":2\r\n") &&
 				both[0].Properties().PushesChanges && both[1].Properties().PushesChanges
