@@ -226,7 +226,6 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	servertest.CheckSilentConnections(t, p, openDriver(t, "etcd://"+p.Addr), openDriver(t, c.URL()))
 }
 
-// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -34,8 +34,7 @@ var (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its concrete type.
-var asDriver = servertest.As[*etcdlock.Driver]
+var asDriver = servertest.As[*etcdlock.Driver] // converts the driver of New or Open to its concrete type
 
 var ctx = context.Background()
 

@@ -24,8 +24,7 @@ import (
 // The steps of a test.
 var noError, nightly = basictest.NoError, basictest.Nightly
 
-// asDriver converts the driver of New to its concrete type.
-var asDriver = servertest.As[*redisscript.Driver]
+var asDriver = servertest.As[*redisscript.Driver] // converts the driver of New to its concrete type
 
 func TestMain(m *testing.M) {
 	leaktest.Parallel(24)

@@ -204,7 +204,6 @@ func TestFindingsOfTheTopology(t *testing.T) {
 	}
 }
 
-// A program starts before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	if realURL() != "" {

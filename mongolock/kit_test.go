@@ -17,8 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
-// asDriver converts the driver of New or Open to its own type, with all that it can do.
-var asDriver = servertest.As[*lockDriver]
+var asDriver = servertest.As[*lockDriver] // converts the driver of New or Open to its concrete type
 
 var ctx = context.Background()
 
@@ -58,7 +57,6 @@ func startServer(t testing.TB) *testServer {
 	return startFerretDB(t)
 }
 
-// startFerretDB starts a FerretDB.
 func startFerretDB(t testing.TB) *testServer {
 	t.Helper()
 	nightly(t, "it builds FerretDB")

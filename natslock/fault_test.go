@@ -143,7 +143,6 @@ func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	servertest.OpensTwenty(t, "nats://"+server.Addr)
 }
 
-// Another tool deletes a key.
 func TestAKeyThatAnotherToolDeletes(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
@@ -250,7 +249,6 @@ func isPermanent(err error) bool {
 	return ok && e.Permanent && e.Hint != ""
 }
 
-// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

@@ -17,8 +17,7 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its concrete type.
-var asDriver = servertest.As[*natslock.Driver]
+var asDriver = servertest.As[*natslock.Driver] // converts the driver of New or Open to its concrete type
 
 // The steps of a test.
 var (

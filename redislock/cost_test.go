@@ -132,7 +132,6 @@ func forced(name string) driver.Claim {
 	return c
 }
 
-// breaks ends a lease.
 func breaks(t testing.TB, d driver.LeaseBreaker, name string, fence uint64) {
 	t.Helper()
 	by := driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242}

@@ -14,8 +14,7 @@ import (
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// asDriver converts the driver of New or Open to its concrete type.
-var asDriver = servertest.As[*redisscript.Driver]
+var asDriver = servertest.As[*redisscript.Driver] // converts the driver of New or Open to its concrete type
 
 var ctx = context.Background()
 

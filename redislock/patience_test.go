@@ -99,7 +99,6 @@ func TestASilentSubscriptionIsReplaced(t *testing.T) {
 	}
 }
 
-// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

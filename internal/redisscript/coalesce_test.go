@@ -66,7 +66,6 @@ type stepResult struct {
 	err    error
 }
 
-// runStep runs a step.
 func runStep(ctx context.Context, co *coalescer, key string) (a stepResult) {
 	p := co.do(ctx, time.Now(), &quickStep{claim: driver.Claim{Name: key}}, func() Reply {
 		a.alone = true

@@ -300,7 +300,6 @@ func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
 	client(t, "redlock://:sesame@"+addr[0]+"?addr="+addr[1]+"&addr="+addr[2])
 }
 
-// A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	servers, url := threeServers(t)
