@@ -18,7 +18,8 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
 
-// The places of 100 waiters share a value with the lease, which the holder still renews.
+// One value has the lease and the places of 100 waiters. The holder still renews its
+// lease.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	c := etcdtest.Start(t, 1)

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// withUsers starts a server with three users: root may do anything, app may write locks,
-// and the third one has no rights. All have the same password.
-func withUsers(t *testing.T) *etcdtest.Cluster {
+// startWithUsers starts a server with three users: root may do anything, app may write
+// locks, and the third one has no rights. All have the same password.
+func startWithUsers(t *testing.T) *etcdtest.Cluster {
 	t.Helper()
 	c := etcdtest.Start(t, 1)
 	admin := client(t, c.Addrs()...)
@@ -41,20 +41,20 @@ func withUsers(t *testing.T) *etcdtest.Cluster {
 
 func TestUsersAndTheirRights(t *testing.T) {
 	t.Parallel()
-	c := withUsers(t)
-	at := "@" + c.Members[0].Addr + "/locks"
-	d := openDriver(t, "etcd://app:hunter2"+at)
+	c := startWithUsers(t)
+	hostAndPrefix := "@" + c.Members[0].Addr + "/locks"
+	d := openDriver(t, "etcd://app:hunter2"+hostAndPrefix)
 	holder := mutex("job")
 	gets(t, d, holder)
 	keeps(t, d, holder)
 	releases(t, d, holder)
 	wantFindings(t, d, "of a user with all rights", "info members")
 	for url, hint := range map[string]string{
-		"etcd://app:hunter3" + at:                "password",
-		"etcd://nobody:hunter2" + at:             "grant-permission",
-		"etcd://" + c.Members[0].Addr + "/locks": "USER:PASSWORD@",
-		"etcd://app:hunter2" + at + "elsewhere":  "grant-permission",
-		"etcd://somebody:hunter2" + at:           "password",
+		"etcd://app:hunter3" + hostAndPrefix:               "password",
+		"etcd://nobody:hunter2" + hostAndPrefix:            "grant-permission",
+		"etcd://" + c.Members[0].Addr + "/locks":           "USER:PASSWORD@",
+		"etcd://app:hunter2" + hostAndPrefix + "elsewhere": "grant-permission",
+		"etcd://somebody:hunter2" + hostAndPrefix:          "password",
 	} {
 		_, err := etcdlock.Open(brief(t), url)
 		e, ok := errors.AsType[*driver.Error](err)

@@ -28,7 +28,7 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 }
 
 // txnAtTick runs a transaction with conditions on the last tick. If they are true, it
-// also writes the next tick, unless that is zero. Otherwise it learns the last tick. If
+// also writes next, unless that is zero. If they are false, it learns the last tick. If
 // the returned answer is nil, the outcome is unknown.
 func (s *store) txnAtTick(ctx context.Context, conditions []clientv3.Cmp, then, otherwise []clientv3.Op, next ticked.Tick) (*clientv3.TxnResponse, error) {
 	if next.Value != "" {
@@ -53,10 +53,10 @@ func (s *store) lastTickIs(t ticked.Tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.Value)
 }
 
-// lastTickIsLaterUpTo returns the condition that the last tick is t, or an active tick
+// lastTickIsBetween returns the condition that the last tick is t, or an active tick
 // after t and no later than last. Only a restored snapshot can bring back a tick before
 // t.
-func (s *store) lastTickIsLaterUpTo(t ticked.Tick, last locktable.Instant) []clientv3.Cmp {
+func (s *store) lastTickIsBetween(t ticked.Tick, last locktable.Instant) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(s.clockKey()), ">", ticked.Prefix(t.Instant, t.Room)),
 		clientv3.Compare(clientv3.Value(s.clockKey()), "<", ticked.Prefix(last+1, ticked.MaxAdvance)),
@@ -65,7 +65,7 @@ func (s *store) lastTickIsLaterUpTo(t ticked.Tick, last locktable.Instant) []cli
 
 func (s *store) getClock() clientv3.Op { return clientv3.OpGet(s.clockKey()) }
 
-// learnFrom learns the tick from an answer whose last part is the clock's key.
+// learnFrom learns the tick from an answer whose last part has the clock's key.
 func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().GetKvs()
 	if len(kvs) == 0 {
@@ -82,9 +82,9 @@ func (s *store) learnFrom(r *clientv3.TxnResponse) error {
 
 var errNoClock = errors.New("the clock's key is gone")
 
-// readClock reads the clock, and begins one if there is neither a clock nor an entry. If
-// there are entries but no clock, an operator has deleted the clock, and readClock fails,
-// because the ends of the leases are unknown.
+// readClock reads the clock, and creates one if there is neither a clock nor an entry. If
+// there are entries but no clock, an operator has deleted the clock. Then readClock
+// fails, because the ends of the leases are unknown.
 func (s *store) readClock(ctx context.Context) error {
 	r, err := s.txn(ctx, nil, append(s.getTimer(), s.getClock()), nil)
 	if err != nil {

@@ -26,19 +26,19 @@ func holdAndDie(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 	t.Cleanup(func() { _ = d.Close() })
 }
 
-// A job that tries, fails and ends, again and again, sees a dead holder expire, and not
-// early, though no client is open in between. This holds whether the job closes its
-// client or just exits, and beside a client that is open and idle.
+// A cron job that tries again and again sees a dead holder expire, and not early,
+// although it has no client open between its runs. The job may close its client or just
+// exit. Another client may be open and idle.
 func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
 	nightly(t, "it waits for a lease to end")
 	t.Parallel()
-	for what, how := range map[string]struct{ exits, beside bool }{
-		"closed": {}, "not closed": {exits: true}, "closed, beside an idle client": {beside: true},
+	for what, how := range map[string]struct{ exits, besideIdleClient bool }{
+		"closed": {}, "not closed": {exits: true}, "closed, beside an idle client": {besideIdleClient: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := etcdtest.Start(t, 1)
-			if how.beside {
+			if how.besideIdleClient {
 				openDriver(t, c.URL())
 			}
 			holder := mutex("job")
@@ -58,7 +58,8 @@ func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
 	}
 }
 
-// tryOnce reports whether a new client's try is granted. With exits, it never closes.
+// tryOnce reports whether a new client's try is granted. With exits, the client does not
+// close before the test ends.
 func tryOnce(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
@@ -101,9 +102,9 @@ func TestTheOnlyClientIsServedWhenTheHolderIsDead(t *testing.T) {
 	}
 }
 
-// A timer advances the clock only once, even if several clients read it, because it says
-// nothing about leases that began after its start. A tick after the timer makes the timer
-// void, and a client then starts another.
+// A timer advances the clock only once, even if several clients read the timer, because
+// it says nothing about leases that began after its start. A tick after the start of a
+// timer makes the timer void, and a client then starts another.
 func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); ; {
@@ -131,7 +132,7 @@ func timerRunsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advanc
 		noError(t, refusedClient.Close()) // it starts the timer
 		timer, last, timerLength := timerOf(t, prefix, c)
 		if length = timerLength; timer == 0 || timer != last { // the server was too slow for Close, or a tick came
-			return fmt.Errorf("it names the tick of revision %d; the last tick has %d", timer, last)
+			return fmt.Errorf("the timer names the tick of revision %d; want the last tick, %d", timer, last)
 		}
 		return nil
 	})

@@ -30,30 +30,30 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
-	u := servertest.NewTurns(t, 2*time.Second)
+	turns := servertest.NewTurns(t, 2*time.Second)
 	for i, url := range []string{c.URL(), c.URL(), "etcd://" + c.Addrs()[0], "etcd://" + c.Addrs()[1], "etcd://" + c.Addrs()[2]} {
-		u.Take(fmt.Sprint("client", i), openClient(t, url))
+		turns.Take(fmt.Sprint("client", i), openClient(t, url))
 	}
-	u.Until(4)
+	turns.Until(4)
 	for _, day := range []struct {
 		name string
-		bad  func() (heal func())
+		fail func() (heal func())
 	}{
 		{"the leader stopped", func() func() { m := leader(t, c, admin); m.Pause(); return m.Resume }},
 		{"the leader killed", func() func() { m := leader(t, c, admin); m.Kill(); return m.Run }},
 		{"a follower killed", func() func() { m := follower(t, c, admin); m.Kill(); return m.Run }},
-		{"the leader cut off", func() func() { m := leader(t, c, admin); c.Cut(m, id(t, admin, m)); return c.Heal }},
-		{"a follower cut off", func() func() { m := follower(t, c, admin); c.Cut(m, id(t, admin, m)); return c.Heal }},
+		{"the leader cut off", func() func() { m := leader(t, c, admin); c.Cut(m, memberID(t, admin, m)); return c.Heal }},
+		{"a follower cut off", func() func() { m := follower(t, c, admin); c.Cut(m, memberID(t, admin, m)); return c.Heal }},
 		{"compacted and defragmented", func() func() { compactAndDefragment(t, c, admin); return func() {} }},
 		{"another leader chosen", func() func() { moveLeader(t, c, admin); return func() {} }},
 	} {
 		t.Log(day.name)
-		heal := day.bad()
-		u.Until(4)
+		heal := day.fail()
+		turns.Until(4)
 		heal()
-		u.Until(4)
+		turns.Until(4)
 	}
-	u.Check()
+	turns.Check()
 }
 
 // A holder whose member is cut off learns that its lease is lost before another client
@@ -64,13 +64,13 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
 	admin := client(t, c.Addrs()...)
 	m := leader(t, c, admin)
-	rest := slices.DeleteFunc(c.Addrs(), func(a string) bool { return a == m.Addr })
+	others := slices.DeleteFunc(c.Addrs(), func(a string) bool { return a == m.Addr })
 	servertest.Partition(t,
 		func() *pawl.Client { return openClient(t, "etcd://"+m.Addr) },
 		func() *pawl.Client { return openClient(t, c.URL()) },
-		func() *pawl.Client { return openClient(t, "etcd://"+rest[0]+","+rest[1]) },
+		func() *pawl.Client { return openClient(t, "etcd://"+others[0]+","+others[1]) },
 		func() (heal func()) {
-			c.Cut(m, id(t, admin, m))
+			c.Cut(m, memberID(t, admin, m))
 			return c.Heal
 		})
 }
@@ -88,8 +88,7 @@ func follower(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdte
 	return nil
 }
 
-// id returns the ID of a member.
-func id(t *testing.T, admin *clientv3.Client, m *etcdtest.Member) uint64 {
+func memberID(t *testing.T, admin *clientv3.Client, m *etcdtest.Member) uint64 {
 	t.Helper()
 	s, err := admin.Status(brief(t), m.Addr)
 	noError(t, err)
@@ -122,7 +121,7 @@ func compact(t *testing.T, admin *clientv3.Client) {
 func moveLeader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 	t.Helper()
 	lead, next := leader(t, c, admin), follower(t, c, admin)
-	_, err := client(t, lead.Addr).MoveLeader(brief(t), id(t, admin, next))
+	_, err := client(t, lead.Addr).MoveLeader(brief(t), memberID(t, admin, next))
 	if err != nil {
 		t.Error(err)
 	}

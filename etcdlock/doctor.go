@@ -33,12 +33,12 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, s.driverError(ctx, err)
 	}
 	c := checkup{store: s}
-	c.clock()
-	if c.rights(ctx) {
+	c.checkClock()
+	if c.checkRights(ctx) {
 		c.found = append(c.found, locktable.Damaged(ctx, d)...)
 	}
-	c.users(ctx)
-	c.members(ctx)
+	c.checkUsers(ctx)
+	c.checkMembers(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -66,18 +66,18 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 	}
 }
 
-// clock compares the clients' clock with this machine's clock. The clients' clock begins
-// with the time of day, and falls behind while no client is open. If it is an hour ahead,
-// so are the fences.
-func (c *checkup) clock() {
+// checkClock compares the clients' clock with this machine's clock. The clients' clock
+// begins with the time of day, and falls behind while no client is open. If it is an hour
+// ahead, so are the fences.
+func (c *checkup) checkClock() {
 	w, ok := c.store.clock.Window(time.Now())
 	ahead := locktable.At(time.Now()).Until(w.From)
 	c.found.Add(ok && ahead > time.Hour, driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's clock: the first client's wall clock was ahead", ahead.Round(time.Second)),
 		"nothing: only the displayed times are wrong, and leases last as long as they should")
 }
 
-// rights tries a write that changes nothing, and reports whether the user may write.
-func (c *checkup) rights(ctx context.Context) bool {
+// checkRights tries a write that changes nothing, and reports whether the user may write.
+func (c *checkup) checkRights(ctx context.Context) bool {
 	key := c.entryKey("")
 	isFalse := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "<", 0)}
 	_, err := c.txn(ctx, isFalse, []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrefix())}, nil)
@@ -89,10 +89,10 @@ func (c *checkup) rights(ctx context.Context) bool {
 	return false
 }
 
-// users examines whether the cluster requires the password of the URL. If the cluster has
-// no users, etcd's client connects without the password. A cluster that refuses the
-// request for its status requires passwords.
-func (c *checkup) users(ctx context.Context) {
+// checkUsers examines whether the cluster requires the password of the URL. If the
+// cluster has no users, etcd's client connects without the password. A cluster that
+// refuses the request for its status requires passwords.
+func (c *checkup) checkUsers(ctx context.Context) {
 	if c.client.Username == "" {
 		return
 	}
@@ -102,7 +102,7 @@ func (c *checkup) users(ctx context.Context) {
 		"etcdctl auth enable, or leave them out of the URL")
 }
 
-func (c *checkup) members(ctx context.Context) {
+func (c *checkup) checkMembers(ctx context.Context) {
 	endpoints := c.client.Endpoints()
 	var versions []string
 	for _, endpoint := range endpoints {
@@ -113,7 +113,7 @@ func (c *checkup) members(ctx context.Context) {
 		c.found.Add(err != nil, driver.SeverityWarning, "member "+name, "it does not answer",
 			"check the network, and that etcd runs there: the cluster needs a majority of its members")
 		if err == nil {
-			c.member(name, (*pb.StatusResponse)(status))
+			c.checkMember(name, (*pb.StatusResponse)(status))
 			versions = append(versions, status.Version)
 		}
 	}
@@ -121,12 +121,12 @@ func (c *checkup) members(ctx context.Context) {
 	versions = slices.Compact(versions)
 	c.found.Add(len(versions) > 1, driver.SeverityInfo, "versions", "the members run "+strings.Join(versions, " and "), "end the upgrade that seems to be under way")
 	c.found = append(c.found, engine.Version("etcd", strings.Join(versions, " and "))...)
-	c.alarms(ctx)
-	c.cluster(ctx, len(endpoints))
+	c.checkAlarms(ctx)
+	c.checkCluster(ctx, len(endpoints))
 }
 
-// member examines the status of one member.
-func (c *checkup) member(name string, m *pb.StatusResponse) {
+// checkMember examines the status of one member.
+func (c *checkup) checkMember(name string, m *pb.StatusResponse) {
 	c.found.Add(m.GetIsLearner(), driver.SeverityWarning, "member "+name, "it is a learner, which refuses requests for locks",
 		"promote it (etcdctl member promote), or name a voting member")
 	size, quota := m.GetDbSize(), m.GetDbSizeQuota()
@@ -134,7 +134,7 @@ func (c *checkup) member(name string, m *pb.StatusResponse) {
 		"compact and defragment it, or raise --quota-backend-bytes")
 }
 
-func (c *checkup) alarms(ctx context.Context) {
+func (c *checkup) checkAlarms(ctx context.Context) {
 	alarms, err := c.client.AlarmList(ctx)
 	if err != nil {
 		return
@@ -145,9 +145,9 @@ func (c *checkup) alarms(ctx context.Context) {
 	}
 }
 
-// cluster examines the number of members, and whether there are old revisions that should
-// have been compacted.
-func (c *checkup) cluster(ctx context.Context, endpoints int) {
+// checkCluster examines the number of members, and whether there are old revisions that
+// should have been compacted.
+func (c *checkup) checkCluster(ctx context.Context, endpoints int) {
 	if members, err := c.client.MemberList(ctx); err == nil {
 		n := len(members.Members)
 		c.found.Add(n == 1, driver.SeverityInfo, "members", "there is only one: while it is down, no lease is granted or renewed", "three members survive the loss of one")

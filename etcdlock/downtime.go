@@ -21,8 +21,8 @@ import (
 // finds a name held or closed, and receives no ticks of other clients also starts the
 // timer.
 //
-// The etcd lease begins after the tick was written. etcd never ends it early; after an
-// election it may end it late.
+// The etcd lease begins after the tick was written. etcd never ends the lease early.
+// After an election it may end the lease late.
 
 // startTimerAtOpen starts a timer if a lease lasts and no other client has written a
 // tick since this client opened. If others seem to be open, it first waits for a tick,
@@ -32,7 +32,7 @@ func (s *store) startTimerAtOpen(ctx context.Context) {
 	if t, ok := s.clock.Current(); !ok || !t.WasRead || s.leaseTimeLeft() <= 0 {
 		return
 	}
-	if next, idle := s.clock.Idle(); s.hasPeers.Load() && !idle { // if it is idle, requestTick has waited
+	if next, idle := s.clock.Idle(); s.hasPeers.Load() && !idle { // if the clock is idle, requestTick has waited
 		brief, cancel := context.WithTimeout(ctx, ticked.MaxAdvance)
 		waitFor(brief, next)
 		cancel()
@@ -55,7 +55,7 @@ func (s *store) startTimerAtClose(ctx context.Context) {
 	}
 }
 
-// leaseTimeLeft returns the time until the last lease that this client knows of ends.
+// leaseTimeLeft returns the time until the end of the last lease that this client knows.
 func (s *store) leaseTimeLeft() time.Duration {
 	now, ok := s.clock.Window(time.Now())
 	if !ok {
@@ -73,8 +73,8 @@ func (s *store) lastLeaseEnd() (last locktable.Instant) {
 	return last
 }
 
-// startTimer starts a timer for leaseTimeLeft, unless one runs since the last tick. It
-// first writes a tick, unless this client has read an inactive last tick without a timer.
+// startTimer starts a timer for leaseTimeLeft, unless one runs that names the last tick.
+// It first writes a tick, unless it has read an inactive tick that no timer names.
 func (s *store) startTimer(ctx context.Context, read *clientv3.TxnResponse) {
 	t, _ := s.clock.Current()
 	rev, _, runs := parseTimer(read)

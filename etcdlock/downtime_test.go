@@ -51,7 +51,7 @@ func TestAClockThatStoodStillDatesNoGrantBack(t *testing.T) {
 // timer, so that time passes although no client is open. Otherwise it starts no timer.
 func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 	t.Parallel()
-	for what, of := range map[string]struct {
+	for what, tt := range map[string]struct {
 		starts bool
 		ttl    time.Duration
 		step   func(d, other *etcdlock.Driver, c driver.Claim, g driver.Grant) // after the grant
@@ -83,15 +83,15 @@ func TestAClientThatClosesStartsTheTimerForItsOwnLeases(t *testing.T) {
 			url, prefix, c := ownPrefix(t)
 			d, other := open(t, url), open(t, url)
 			m := mutex("job")
-			m.TTL, m.LockDelay = of.ttl, time.Hour
-			of.step(d, other, m, gets(t, d, m))
+			m.TTL, m.LockDelay = tt.ttl, time.Hour
+			tt.step(d, other, m, gets(t, d, m))
 			noError(t, other.Close())
 			noError(t, d.Close())
 			timer, last, _ := timerOf(t, prefix, c)
 			started = timer == last
 		}
-		if started != of.starts {
-			t.Errorf("a client %s and closes; timer started: %v, want %v", what, started, of.starts)
+		if started != tt.starts {
+			t.Errorf("a client %s and closes; timer started: %v, want %v", what, started, tt.starts)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func timerOf(t *testing.T, prefix string, c *etcdtest.Cluster) (timer, last int6
 // refused, because it may end without Close.
 func TestAClientThatFindsANameClosedStartsTheTimer(t *testing.T) {
 	t.Parallel()
-	for i, started := 0, false; !started; i++ { // a tick while etcd grants the timer's lease prevents the timer
+	for i, started := 0, false; !started; i++ { // a tick during the start prevents the timer, so try again
 		url, prefix, c := ownPrefix(t)
 		breaker := open(t, url)
 		m := mutex("job")

@@ -14,8 +14,8 @@ type Driver = lockDriver
 // not wait.
 func (d *lockDriver) SetRetention(after time.Duration) { d.store.retention = after }
 
-// ClockLag returns by how much this client's reading of the shared clock is behind the
-// machine's clock, or 0 while it is unknown.
+// ClockLag returns the time by which this client's reading of the shared clock is behind
+// the machine's clock, or 0 while the shared clock is unknown.
 func (d *lockDriver) ClockLag() time.Duration {
 	now := time.Now()
 	t, known := d.store.clock.Current()

@@ -14,8 +14,8 @@ import (
 func TestAFarClientBesideABusyNearOne(t *testing.T) {
 	nightly(t, "it waits for slow answers")
 	t.Parallel()
-	for _, away := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
-		t.Run(away.String(), func(t *testing.T) {
+	for _, latency := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
+		t.Run(latency.String(), func(t *testing.T) {
 			t.Parallel()
 			c := etcdtest.Start(t, 1)
 			near := openDriver(t, c.URL())
@@ -36,7 +36,7 @@ func TestAFarClientBesideABusyNearOne(t *testing.T) {
 				}
 			})
 			p := proxy(t, c)
-			p.Far(away)
+			p.Far(latency)
 			d := openDriver(t, "etcd://"+p.Addr)
 			kept := mutex("kept")
 			kept.TTL = 5 * time.Minute
@@ -49,7 +49,7 @@ func TestAFarClientBesideABusyNearOne(t *testing.T) {
 				keeps(t, d, kept)
 				releases(t, d, m)
 			}
-			t.Logf("%d cycles with a renewal each, %.1f round trips each", cycles, time.Since(began).Seconds()/cycles/(2*away).Seconds())
+			t.Logf("%d cycles with a renewal each, %.1f round trips each", cycles, time.Since(began).Seconds()/cycles/(2*latency).Seconds())
 		})
 	}
 }

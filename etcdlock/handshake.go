@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-go/pawl/internal/engine"
 )
 
-// handshakes are credentials that read the files of the URL again for each connection,
-// unlike gRPC's own. If ServerName is set, they require that name in the servers'
-// certificates; gRPC's own (v1.83.2) require each server's address.
+// tlsCredentials read the files of the URL again for each connection, unlike gRPC's own
+// credentials. If ServerName is set, they require that name in the servers' certificates;
+// gRPC's own (v1.83.2) require each server's address.
 //
-// handshakes also store the error of the last failed connection, because a request that
+// They also store the error of the last failed connection, because a request that
 // waits for a connection does not return it.
-type handshakes struct {
+type tlsCredentials struct {
 	credentials.TransportCredentials
 	tls     *engine.TLS
 	lastErr atomic.Pointer[error]
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
-func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (h *tlsCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config := h.tls.Config()
 	c, info, err := credentials.NewTLS(config).ClientHandshake(ctx, cmp.Or(config.ServerName, authority), raw)
 	if errors.Is(err, io.EOF) {
@@ -36,14 +36,14 @@ func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw 
 		h.lastErr.Store(&err)
 		return nil, nil, err
 	}
-	return &checkedConn{Conn: c, handshakes: h}, info, nil
+	return &checkedConn{Conn: c, credentials: h}, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
-func (h *handshakes) Clone() credentials.TransportCredentials { return h }
+func (h *tlsCredentials) Clone() credentials.TransportCredentials { return h }
 
 // lastError returns the error of the last connection that failed, or nil.
-func (h *handshakes) lastError() error {
+func (h *tlsCredentials) lastError() error {
 	if h == nil || h.lastErr.Load() == nil {
 		return nil
 	}
@@ -55,17 +55,17 @@ func (h *handshakes) lastError() error {
 // answer.
 type checkedConn struct {
 	net.Conn
-	handshakes *handshakes
-	answered   bool // the server has answered; used by the reading goroutine only
+	credentials *tlsCredentials
+	answered    bool // the server has answered; used by the reading goroutine only
 }
 
 func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.answered {
 		if c.answered = n > 0; c.answered {
-			c.handshakes.lastErr.Store(nil)
+			c.credentials.lastErr.Store(nil)
 		} else if err != nil {
-			c.handshakes.lastErr.Store(&err)
+			c.credentials.lastErr.Store(&err)
 		}
 	}
 	return n, err

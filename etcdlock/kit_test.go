@@ -63,9 +63,9 @@ func ownPrefix(t testing.TB) (url, prefix string, c *etcdtest.Cluster) {
 	return c.URL() + "/" + prefix, prefix, c
 }
 
-// keepClockBusy uses the clock all the time, as a busy process does. Otherwise a hundred
-// short-lived clients would write ticks, and the clock would lose a tenth of its time. It
-// returns the client that does so.
+// keepClockBusy opens a driver that uses the clock all the time, as a busy process does.
+// Otherwise a hundred short-lived clients would write the ticks, and the clock would lose
+// a tenth of its time.
 func keepClockBusy(t testing.TB, url string) *etcdlock.Driver {
 	t.Helper()
 	d := openDriver(t, url)
@@ -84,7 +84,7 @@ func keepClockBusy(t testing.TB, url string) *etcdlock.Driver {
 	return d
 }
 
-// brief returns a ctx for one call, which outlasts a pause of the machine.
+// brief returns a ctx for one call. Its timeout is longer than a pause of the machine.
 func brief(t testing.TB) context.Context { return servertest.Within(t, 30*time.Second) }
 
 // retry repeats a step while the server cannot be reached, as in a test of faults.
@@ -120,8 +120,8 @@ func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 func keeps(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if err := retry(t, func(ctx context.Context) error {
-		each, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-		return errors.Join(append(each, err)...)
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return errors.Join(append(answers, err)...)
 	}); err != nil {
 		t.Fatalf("Renew: %v", err)
 	}
@@ -160,7 +160,7 @@ func signalsFor(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan dri
 	return all
 }
 
-// awaitGrantSignal waits for the signal that the claim was or may have been granted.
+// awaitGrantSignal waits for a signal that the claim was granted, or may have been.
 func awaitGrantSignal(t testing.TB, signals <-chan driver.Signal) {
 	t.Helper()
 	for {

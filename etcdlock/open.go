@@ -60,23 +60,23 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	if end, ok := ctx.Deadline(); ok { // leave time for openError
 		timeout = min(timeout, time.Until(end)/4*3)
 	}
-	within, cancel := context.WithTimeout(ctx, timeout)
+	openCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// clientv3.New takes no ctx, and with a password it sends the server a request.
-	client, err := engine.Dial(within, func() (*clientv3.Client, error) { return clientv3.New(p.config) },
+	client, err := engine.Dial(openCtx, func() (*clientv3.Client, error) { return clientv3.New(p.config) },
 		func(c *clientv3.Client) { _ = c.Close() })
 	if err != nil {
 		return nil, openError(ctx, p, err)
 	}
 	d := build(client, p.options, true, p.tls)
-	if err := d.store.readClock(within); err != nil {
+	if err := d.store.readClock(openCtx); err != nil {
 		_ = d.Close()
 		return nil, openError(ctx, p, err)
 	}
 	return d, nil
 }
 
-func build(client *clientv3.Client, o Options, ownsClient bool, tls *handshakes) *lockDriver {
+func build(client *clientv3.Client, o Options, ownsClient bool, tls *tlsCredentials) *lockDriver {
 	s := &store{
 		client: client, ownsClient: ownsClient, tls: tls, prefix: o.Prefix, retention: o.Retention, servers: cmp.Or(o.Location, hosts(client.Endpoints())),
 		id: rand.Text(), inboxTried: make(chan struct{}), clockTried: make(chan struct{}), leaseEnds: map[string]locktable.Instant{},
@@ -106,7 +106,7 @@ func hosts(endpoints []string) string {
 // openError returns the error of an opening that failed. etcd's client waits for servers
 // that it cannot reach, and does not report the cause. So openError sends another request
 // to find the cause.
-func openError(ctx context.Context, p *parsed, err error) error {
+func openError(ctx context.Context, p *parsedURL, err error) error {
 	s := &store{servers: hosts(p.config.Endpoints), life: context.Background()}
 	if timedOut := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; timedOut && ctx.Err() == nil {
 		if err = p.tls.lastError(); err == nil {

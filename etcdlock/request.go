@@ -29,7 +29,7 @@ func (s *store) txn(ctx context.Context, conditions []clientv3.Cmp, then, otherw
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(conditions...).Then(then...).Else(otherwise...).Commit()
 		if err == nil {
 			s.clock.RecordRoundTrip(time.Since(sent))
-			return r, s.check(r.Header, last)
+			return r, s.checkHeader(r.Header, last)
 		}
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
 			break
@@ -38,23 +38,23 @@ func (s *store) txn(ctx context.Context, conditions []clientv3.Cmp, then, otherw
 	return nil, err
 }
 
-// check examines the header of an answer. known is the highest revision that the client
-// knew when it sent the request. If the answer's revision is lower, a snapshot was
-// restored. Revisions then repeat, so check drops the known values.
-func (s *store) check(h *pb.ResponseHeader, known int64) error {
+// checkHeader examines the header of an answer. known is the highest revision that the
+// client knew when it sent the request. If the answer's revision is lower, a snapshot was
+// restored. Revisions then repeat, so checkHeader drops the known values.
+func (s *store) checkHeader(h *pb.ResponseHeader, known int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	otherCluster := s.cluster != 0 && h.GetClusterId() != s.cluster
-	if otherCluster && slices.Contains(s.former, h.GetClusterId()) {
+	isOtherCluster := s.cluster != 0 && h.GetClusterId() != s.cluster
+	if isOtherCluster && slices.Contains(s.formerClusters, h.GetClusterId()) {
 		return &engine.ConfigError{
 			Problem: fmt.Sprintf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
 			Hint:    "name only members of one cluster",
 		}
 	}
-	if otherCluster || h.GetRevision() < known {
-		s.former = append(s.former, s.cluster)
-		if !otherCluster {
-			s.former = nil
+	if isOtherCluster || h.GetRevision() < known {
+		s.formerClusters = append(s.formerClusters, s.cluster)
+		if !isOtherCluster {
+			s.formerClusters = nil
 		}
 		s.epoch++
 		s.lastRevision.Store(0)

@@ -27,15 +27,15 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	kept.TTL = 10 * time.Minute // a slow machine needs a while to restore
 	gets(t, old, kept)
 	a, b := openClient(t, c.URL()), openClient(t, c.URL())
-	first := locked(t, a, "job")
+	first := lockName(t, a, "job")
 	restore := backup(t, c.Members[0])
-	_ = first.Release(t.Context()) // it may be lost, if the server was down for long
-	for range 5 {                  // fences that the backup lacks
+	_ = first.Release(t.Context()) // the lease is lost if the server was down for long
+	for range 5 {                  // the backup lacks these fences
 		cycle(t, old, "lost")
 	}
-	last := locked(t, b, "job")
-	free := locked(t, b, "free")                                                       // a name that the backup lacks
-	if err := free.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrLost) { // on a slow machine
+	last := lockName(t, b, "job")
+	free := lockName(t, b, "free")                                                     // a name that the backup lacks
+	if err := free.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrLost) { // lost on a slow machine
 		t.Fatal(err)
 	}
 	restore()
@@ -49,11 +49,11 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 	}
 	refused(t, fresh, mutex("kept"))
 	keeps(t, old, kept)
-	if again := locked(t, a, "free"); again.Fence() <= free.Fence() {
+	if again := lockName(t, a, "free"); again.Fence() <= free.Fence() {
 		t.Errorf("fence %d after %d, of a name that the backup lacks", again.Fence(), free.Fence())
 	}
 	wantLost(t, last)
-	rises(t, last.Fence(), locked(t, a, "job").Fence())
+	rises(t, last.Fence(), lockName(t, a, "job").Fence())
 }
 
 // No client is open when the backup is restored.
@@ -77,27 +77,27 @@ func TestAllDataLost(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]
 	a, b := openClient(t, c.URL()), openClient(t, c.URL())
-	one, two := locked(t, a, "one"), locked(t, b, "two")
+	one, two := lockName(t, a, "one"), lockName(t, b, "two")
 	m.KillAndErase()
 	m.Run()
 	wantLost(t, one)
 	wantLost(t, two)
-	rises(t, one.Fence(), locked(t, b, "one").Fence())
-	rises(t, two.Fence(), locked(t, openClient(t, c.URL()), "two").Fence())
+	rises(t, one.Fence(), lockName(t, b, "one").Fence())
+	rises(t, two.Fence(), lockName(t, openClient(t, c.URL()), "two").Fence())
 }
 
 // backup copies a member's data. Then it lets the clock run on for two seconds.
 func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
 	t.Helper()
-	kept := filepath.Join(m.Dir, "backup")
+	backupDir := filepath.Join(m.Dir, "backup")
 	m.Kill()
-	replaceDir(t, m.Data(), kept)
+	replaceDir(t, m.Data(), backupDir)
 	m.Run()
 	time.Sleep(2 * time.Second)
 	return func() {
 		t.Helper()
 		m.Kill()
-		replaceDir(t, kept, m.Data())
+		replaceDir(t, backupDir, m.Data())
 		m.Run()
 	}
 }
@@ -109,8 +109,8 @@ func replaceDir(t *testing.T, from, to string) {
 	noError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// locked locks the name, with a short lease that the client renews.
-func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
+// lockName locks the name, with a short lease that the client renews.
+func lockName(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hangTime)
 	defer cancel()

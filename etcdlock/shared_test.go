@@ -28,10 +28,10 @@ func TestManyAtOnceShareRequests(t *testing.T) {
 	cycles(1) // new names are loaded first
 	before := metric(t, c.Members[0], txns)
 	cycles(rounds)
-	each := (metric(t, c.Members[0], txns) - before) / (goroutines * rounds)
-	t.Logf("%.2f requests a cycle", each)
-	if each > 1.75 { // a cycle alone takes 2; on a busy machine fewer goroutines are ready at once
-		t.Errorf("%.2f requests a cycle; want fewer than a cycle alone takes", each)
+	perCycle := (metric(t, c.Members[0], txns) - before) / (goroutines * rounds)
+	t.Logf("%.2f requests a cycle", perCycle)
+	if perCycle > 1.75 { // a cycle alone takes 2; on a busy machine fewer goroutines are ready at once
+		t.Errorf("%.2f requests a cycle; want fewer than a cycle alone takes", perCycle)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestACycleIsTwoRequests(t *testing.T) {
 	})
 }
 
-// Hand-overs of many names at once, between two clients.
+// One client hands over many names to another at once.
 func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
 	t.Parallel()
 	url, _, _ := ownPrefix(t)

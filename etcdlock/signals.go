@@ -15,12 +15,12 @@ import (
 )
 
 // A client receives its signals in the key of its inbox, which it watches. A step of
-// another client writes them into the key. The key is on an etcd lease of the client, so
-// etcd deletes it after the client is gone; other clients write signals only into an
-// existing key. No other key is on that lease.
+// another client writes them into the key. The key is on an etcd lease of the client. So
+// etcd deletes the key after the client is gone, and other clients then write no signals.
+// No other key is on that lease.
 
 const (
-	inboxTTL          = 15                     // the TTL of an inbox's etcd lease, in seconds
+	inboxTTLSeconds   = 15                     // the TTL of an inbox's etcd lease
 	backgroundTimeout = 5 * time.Second        // the timeout of the driver's own requests
 	closeTimeout      = 2 * time.Second        // the timeout of the driver's requests at Close
 	resubscribePause  = 300 * time.Millisecond // the pause after a watch or an etcd lease failed
@@ -87,7 +87,7 @@ func (s *store) watchInbox(ctx context.Context, subscribed func()) {
 			return false
 		}
 		s.running.Go(func() {
-			for range alive { // until the etcd lease is gone, and the key with it
+			for range alive { // ends when the etcd lease is gone, and the key with it
 			}
 			cancel()
 		})
@@ -108,7 +108,7 @@ func (s *store) watchInbox(ctx context.Context, subscribed func()) {
 func (s *store) makeInbox(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
 	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), backgroundTimeout)
 	defer cancel()
-	lease, err := s.client.Grant(brief, inboxTTL)
+	lease, err := s.client.Grant(brief, inboxTTLSeconds)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func (s *store) removeInbox(ctx context.Context) {
 // request, and a step needs some of them for the values of driver.MaxAll names.
 const maxInboxesPerStep = 60
 
-// signals returns the operations that write the signals of a step into existing inboxes.
-func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
+// signalOps returns the operations that write a step's signals into existing inboxes.
+func (s *store) signalOps(all []locktable.Signal) (ops []clientv3.Op) {
 	var order []string
 	lines := map[string][]string{}
 	for _, one := range all {

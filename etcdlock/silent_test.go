@@ -50,9 +50,9 @@ func TestAnUnansweredStepNamesTheServers(t *testing.T) {
 	_, err := d.Inspect(short(), "job")
 	wantUnanswered(t, err, "no server can be reached at "+addr, "read")
 
-	gone, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := d.Inspect(gone, "job"); err != context.Canceled {
+	if _, err := d.Inspect(canceled, "job"); err != context.Canceled {
 		t.Errorf("%v; want Canceled, because the caller gave up", err)
 	}
 }

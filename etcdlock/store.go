@@ -36,8 +36,8 @@ import (
 // slashes of a key end its prefix, and no key belongs to two prefixes.
 type store struct {
 	client     *clientv3.Client
-	ownsClient bool        // the driver opened the client, and has to close it
-	tls        *handshakes // nil without TLS, and for a client of the caller
+	ownsClient bool            // the driver opened the client, and has to close it
+	tls        *tlsCredentials // nil without TLS, and for a client of the caller
 	prefix     string
 	servers    string        // for errors
 	retention  time.Duration // see Options
@@ -59,12 +59,12 @@ type store struct {
 	end     context.CancelFunc
 	running engine.Background
 
-	mu          sync.Mutex                   // protects the fields below
-	cluster     uint64                       // the ID of the cluster that answered last
-	former      []uint64                     // the IDs of the clusters that answered earlier
-	epoch       uint64                       // the number of times that revisions have started again
-	leaseEnds   map[string]locktable.Instant // by name: the time at which it becomes free, as this client last saw it
-	purgeEndsAt int                          // the number of leaseEnds at which those in the past are removed
+	mu             sync.Mutex                   // protects the fields below
+	cluster        uint64                       // the ID of the cluster that answered last
+	formerClusters []uint64                     // the IDs of the clusters that answered earlier
+	epoch          uint64                       // the number of times that revisions began to repeat
+	leaseEnds      map[string]locktable.Instant // for each name: the time when it becomes free, as last read
+	purgeEndsAt    int                          // the number of leaseEnds at which recordLeases removes past ones
 }
 
 func (s *store) clockKey() string            { return s.prefix + "//clock" }
@@ -100,9 +100,9 @@ func (s *store) Time(ctx context.Context) (swap.Window, error) {
 // Load implements swap.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error) {
 	all, anyHeld := make([]swap.Stored, 0, len(names)), false
-	for some := range slices.Chunk(names, maxNamesPerRequest) {
+	for chunk := range slices.Chunk(names, maxNamesPerRequest) {
 		var gets []clientv3.Op
-		for _, name := range some {
+		for _, name := range chunk {
 			gets = append(gets, clientv3.OpGet(s.entryKey(name)))
 		}
 		r, err := s.txn(ctx, nil, gets, nil)
@@ -111,7 +111,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		}
 		for i, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			anyHeld = s.recordStored(some[i], stored) || anyHeld
+			anyHeld = s.recordStored(chunk[i], stored) || anyHeld
 			all = append(all, stored)
 		}
 	}
@@ -229,7 +229,7 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 // swap runs one transaction. It has an effect only if the last tick is the known tick, or
 // a later tick that the windows of the swaps allow. Then each group of swaps replaces its
 // values, unless one of these values has changed.
-func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.Swapped, error) {
+func (s *store) swap(ctx context.Context, swaps []swap.Swap, groupSize int) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, ticked.Latest(swaps[0].Window)
 	for _, one := range swaps {
@@ -242,14 +242,14 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 		return outside, nil
 	}
 	var then []clientv3.Op
-	for some := range slices.Chunk(swaps, group) {
-		then = append(then, s.replace(some))
+	for group := range slices.Chunk(swaps, groupSize) {
+		then = append(then, s.replaceOp(group))
 	}
 	conditions, next := []clientv3.Cmp{s.lastTickIs(t)}, ticked.Tick{}
 	if addTick {
 		next = s.clock.Next(t, first, ticked.MaxAdvance)
-	} else if until > last { // the window has a width, because this client is far away
-		conditions = s.lastTickIsLaterUpTo(t, until)
+	} else if until > last { // the windows have a width, because this client is far away
+		conditions = s.lastTickIsBetween(t, until)
 	}
 	r, err := s.txnAtTick(ctx, conditions, then, s.pad(swaps), next)
 	switch {
@@ -260,20 +260,20 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, group int) ([]swap.
 	}
 	done := make([]swap.Swapped, len(swaps))
 	for i := range done {
-		if one := r.Responses[i/group].GetResponseTxn(); one.Succeeded {
+		if one := r.Responses[i/groupSize].GetResponseTxn(); one.Succeeded {
 			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
 			s.recordLeases(swaps[i].Name, swaps[i].Entry)
 		} else {
-			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%group].GetResponseRange())}
+			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%groupSize].GetResponseRange())}
 			s.recordStored(swaps[i].Name, done[i].Stored)
 		}
 	}
 	return done, err
 }
 
-// replace returns the nested transaction of a group of swaps. It writes the values and
+// replaceOp returns the nested transaction of a group of swaps. It writes the values and
 // the signals if no value has changed, and otherwise reads the values.
-func (s *store) replace(group []swap.Swap) clientv3.Op {
+func (s *store) replaceOp(group []swap.Swap) clientv3.Op {
 	var unchanged []clientv3.Cmp
 	var puts, gets []clientv3.Op
 	var signals []locktable.Signal
@@ -287,11 +287,11 @@ func (s *store) replace(group []swap.Swap) clientv3.Op {
 		puts, gets = append(puts, clientv3.OpPut(key, string(one.Value))), append(gets, clientv3.OpGet(key))
 		signals = append(signals, one.Signals...)
 	}
-	return clientv3.OpTxn(unchanged, append(puts, s.signals(signals)...), gets)
+	return clientv3.OpTxn(unchanged, append(puts, s.signalOps(signals)...), gets)
 }
 
 // unpaddedBytes is the largest ReserveBytes that pad ignores. A claim on an entry of less
-// than 48 kB has no more.
+// than 48 kB reserves no more than this.
 const unpaddedBytes = 8 << 10
 
 // pad makes a request larger by the ReserveBytes of its swaps. So the server, whose limit

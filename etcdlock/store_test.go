@@ -11,8 +11,8 @@ import (
 )
 
 // etcd limits the operations and the bytes of a request, and writes no key twice in one
-// request. So two swaps that wake one client do not share a request, and a large value
-// has a request to itself.
+// request. So two swaps that wake one client do not share a request, and no other swap
+// shares a request with a large value.
 func TestSwapsThatFitIntoOneRequest(t *testing.T) {
 	small, large := swap.Swap{Value: make([]byte, 100)}, swap.Swap{Value: make([]byte, maxBytesPerRequest+1)}
 	wakes := func(inboxes ...string) (s swap.Swap) {

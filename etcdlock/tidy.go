@@ -13,8 +13,8 @@ import (
 )
 
 // tidy deletes some names that were not used for the retention time, see sqlswap.Tidier.
-// A key stores the next name, so that many short processes together examine all names.
-// After the last name the clients pause.
+// A key stores the next name to examine, so that many short processes together examine
+// all names. After the last name the clients pause.
 func (s *store) tidy(ctx context.Context) {
 	w, err := s.Time(ctx)
 	if err != nil {

@@ -23,14 +23,14 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	own := certtest.NewIdentity(t, t.TempDir(), a, "localhost", "127.0.0.1")
 	other, otherKey := certtest.NewAuthority(t).Certify(t, "elsewhere")
 	c := etcdtest.Setup{Members: 1, TLS: own}.Start(t)
-	url, mine := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
-	one, two := openDriver(t, url+mine+"&ca_cert="+own.CA), openDriver(t, url+mine+"&skip_verify=true")
+	url, ownCert := c.URL()+"/tls?", "client_cert="+own.Cert+"&client_key="+own.Key
+	one, two := openDriver(t, url+ownCert+"&ca_cert="+own.CA), openDriver(t, url+ownCert+"&skip_verify=true")
 	servertest.RidesThrough(t, one, two, func() {})
 	bad := map[string][2]string{}
 	for with, want := range map[string][2]string{
-		mine: {"certificate signed by unknown", "ca"},
-		mine + "&server_name=else&ca_cert=" + own.CA: {"not else", "certificate"},
-		"ca_cert=" + own.CA:                          {"certificate required", "cert"},
+		ownCert: {"certificate signed by unknown", "ca"},
+		ownCert + "&server_name=else&ca_cert=" + own.CA:                           {"not else", "certificate"},
+		"ca_cert=" + own.CA:                                                       {"certificate required", "cert"},
 		"client_cert=" + other + "&client_key=" + otherKey + "&ca_cert=" + own.CA: {"certificate", "cert"},
 	} {
 		bad[url+with+"&dial_timeout=1s"] = want
@@ -43,12 +43,12 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		all.Go(func() { wantOpenError(t, url, want[0], want[1]) })
 	}
 	all.Wait()
-	openDriver(t, url+mine+"&server_name=localhost&ca_cert="+own.CA)
+	openDriver(t, url+ownCert+"&server_name=localhost&ca_cert="+own.CA)
 }
 
 // wantOpenError requires an error with this text and this hint. It retries, because a
 // slow server may not answer in the second in which Open looks for the cause.
-func wantOpenError(t *testing.T, url, says, hints string) {
+func wantOpenError(t *testing.T, url, text, hint string) {
 	t.Helper()
 	for began := time.Now(); ; {
 		d, err := asDriver(etcdlock.Open(brief(t), url))
@@ -61,11 +61,11 @@ func wantOpenError(t *testing.T, url, says, hints string) {
 			t.Errorf("%v contains the password", err)
 		}
 		e, ok := errors.AsType[*driver.Error](err)
-		if ok && strings.Contains(err.Error(), says) && strings.Contains(e.Hint, hints) {
+		if ok && strings.Contains(err.Error(), text) && strings.Contains(e.Hint, hint) {
 			return
 		}
 		if !ok || time.Since(began) > hangTime {
-			t.Errorf("%s: %v; want an error with %q and a hint with %q", url, err, says, hints)
+			t.Errorf("%s: %v; want an error with %q and a hint with %q", url, err, text, hint)
 			return
 		}
 	}

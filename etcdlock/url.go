@@ -19,9 +19,9 @@ import (
 
 const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], etcds:// for TLS"
 
-type parsed struct {
+type parsedURL struct {
 	config  clientv3.Config
-	tls     *handshakes // nil without TLS
+	tls     *tlsCredentials // nil without TLS
 	options Options
 }
 
@@ -37,8 +37,8 @@ func settings() clientv3.Config {
 
 // parseURL reads a URL. An error about a parameter has only its name, because the value
 // may be a password.
-func parseURL(u *url.URL) (*parsed, error) {
-	p := &parsed{config: settings()}
+func parseURL(u *url.URL) (*parsedURL, error) {
+	p := &parsedURL{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
 		return nil, err // here, before parseURL parses parts of the URL that depend on it
@@ -60,7 +60,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	case u.Scheme == "etcds":
 		scheme = "https://"
 		t = cmp.Or(t, engine.NewTLS())
-		p.tls = &handshakes{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
+		p.tls = &tlsCredentials{TransportCredentials: credentials.NewTLS(t.Config()), tls: t}
 		p.config.TLS = t.Config()
 		p.config.DialOptions = append(p.config.DialOptions, grpc.WithTransportCredentials(p.tls))
 	case t != nil:
@@ -87,9 +87,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, nil
 }
 
-var parameters = map[string]func(p *parsed, v string) error{
-	"dial_timeout": func(p *parsed, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
-	"retention":    func(p *parsed, v string) error { return duration(&p.options.Retention, "retention", v) },
+var parameters = map[string]func(p *parsedURL, v string) error{
+	"dial_timeout": func(p *parsedURL, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
+	"retention":    func(p *parsedURL, v string) error { return duration(&p.options.Retention, "retention", v) },
 }
 
 func duration(to *time.Duration, name, v string) (err error) {

@@ -29,7 +29,7 @@ func TestAWatchOutlivesALostMember(t *testing.T) {
 // A client without the right to read a name cannot watch it.
 func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
-	c := withUsers(t)
+	c := startWithUsers(t)
 	d := openDriver(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
 	servertest.Watch(t, d, "job")
 	if !d.Properties().PushesChanges {

@@ -184,7 +184,8 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// The places of 100 waiters share a value with the lease, which the holder still renews.
+// One value has the lease and the places of 100 waiters. The holder still renews its
+// lease.
 func TestACrowdCostsNoLease(t *testing.T) {
 	nightly(t, "100 clients")
 	server := natstest.Start(t, "")
