@@ -14,12 +14,13 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// After a stream has lost data, it repeats sequences. So a sequence that a client knows
-// can become the sequence of another value.
+// After a stream has lost data, it repeats sequences. So a later value can get a sequence
+// that a client knows from a lost value.
 
-// repeatsSequence makes the bucket lose a message by which client a knows that a name is
-// free. Client b then holds the name with the same sequence, and a claims the name.
-func repeatsSequence(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, backUp, lose func()) {
+// checkRepeatedSequence makes the bucket lose the message from which client a knows that
+// a name is free. Client b then holds the name with the same sequence, and the claim of
+// client a must be refused.
+func checkRepeatedSequence(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, backUp, lose func()) {
 	t.Helper()
 	sequence := func() uint64 { return bucketInfo(t, js).State.LastSeq }
 	for i := range 5 {
@@ -37,16 +38,16 @@ func repeatsSequence(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream
 		for sequence() < known {
 			renews(t, b, holder)
 		}
-		if sequence() > known { // a void write, which was late, has taken it
+		if sequence() > known { // a late write, which is void, has taken the sequence
 			continue
 		}
-		t.Logf("the sequence came again after %v", time.Since(began))
+		t.Logf("the sequence was repeated after %v", time.Since(began))
 		time.Sleep(time.Until(began.Add(natslock.MaxLoadAge)))
 		isRefused(t, a, mutex(name))
 		renews(t, b, holder)
 		return
 	}
-	t.Error("the sequence never came again")
+	t.Error("the sequence was never repeated")
 }
 
 // The node that has the bucket in memory restarts, and creates it again with the same
@@ -62,7 +63,7 @@ func TestAnotherNodeThatLosesItsData(t *testing.T) {
 	other := nodes[(leader+1)%3]
 	_, js = connect(t, other)
 	a, b := openDriver(t, "nats://"+other.Addr), openDriver(t, "nats://"+other.Addr)
-	repeatsSequence(t, a, b, js, func() {}, nodes[leader].Restart)
+	checkRepeatedSequence(t, a, b, js, func() {}, nodes[leader].Restart)
 }
 
 // An operator restores a backup. The NATS tools send the same requests.
@@ -107,15 +108,15 @@ func TestABackupThatIsRestored(t *testing.T) {
 	}
 	restore := func() {
 		noError(t, js.DeleteStream(ctx, "KV_pawl"))
-		var to struct {
+		var answer struct {
 			DeliverSubject string `json:"deliver_subject"`
 		}
-		api("RESTORE", map[string]json.RawMessage{"config": config, "state": state}, &to)
+		api("RESTORE", map[string]json.RawMessage{"config": config, "state": state}, &answer)
 		for _, chunk := range append(chunks, nil) {
-			if r, err := nc.Request(to.DeliverSubject, chunk, 10*time.Second); err != nil || strings.Contains(string(r.Data), `"error"`) {
+			if r, err := nc.Request(answer.DeliverSubject, chunk, 10*time.Second); err != nil || strings.Contains(string(r.Data), `"error"`) {
 				t.Fatalf("%v, %v", r, err)
 			}
 		}
 	}
-	repeatsSequence(t, a, b, js, backUp, restore)
+	checkRepeatedSequence(t, a, b, js, backUp, restore)
 }

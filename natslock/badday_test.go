@@ -34,18 +34,18 @@ func TestABucketThatIsFull(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
-	kv := jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name: "KV_pawl", Subjects: []string{"$KV.pawl.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
 		AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, MaxBytes: 8 << 10,
 	}
-	must(js.CreateStream(ctx, kv))(t)
+	must(js.CreateStream(ctx, config))(t)
 	d := openDriver(t, "nats://"+server.Addr)
 	fillNames(t, d)
 	if got := subjects(t, d, "warning"); len(got) == 0 || got[len(got)-1] != "max bytes" {
 		t.Errorf("the doctor finds %q", got)
 	}
-	kv.MaxBytes = -1
-	must(js.UpdateStream(ctx, kv))(t)
+	config.MaxBytes = -1
+	must(js.UpdateStream(ctx, config))(t)
 	gets(t, d, mutex("room again"))
 }
 
@@ -84,7 +84,7 @@ func TestALostReplyLosesNoGrant(t *testing.T) {
 		if e, err := other.Inspect(ctx, "n"); err == nil && len(e.Holders) == 1 {
 			return true
 		}
-		lost = proxy.LoseReply("HPUB $KV.pawl.n ") // on a busy machine the write was too late for its window
+		lost = proxy.LoseReply("HPUB $KV.pawl.n ") // try again: on a busy machine the write was too late
 		return false
 	})
 	isRefused(t, other, mutex("n"))
@@ -107,9 +107,9 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 // If answers take longer than maxLoadAge, a claim is still granted, and its lease renewed
 // and released.
 //
-// The driver reads and writes a batch of renewals in two round trips. In parts, the first
-// values would be too old when the last ones arrive. On a slow machine that can still
-// happen; then the driver reads each of them again.
+// The driver reads and writes a batch of renewals in two round trips. If it read them in
+// parts, the first values would be too old when the last ones arrive. On a slow machine
+// that can still happen. Then the driver reads each value again.
 func TestALinkWithSlowAnswers(t *testing.T) {
 	nightly(t, "it waits for slow answers")
 	t.Parallel()
@@ -124,8 +124,8 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 		leases[i] = lease(c)
 	}
 	proxy.Slow(natslock.MaxLoadAge + 50*time.Millisecond)
-	c, limited := mutex("another"), within(t, hangTime) // which shows the driver that the link is slow
-	must(d.Acquire(limited, c))(t)
+	c, limited := mutex("another"), within(t, hangTime)
+	must(d.Acquire(limited, c))(t) // shows the driver that the link is slow
 	renewAll := func(some []driver.LeaseRef) {
 		t.Helper()
 		answers, err := d.Renew(limited, some)

@@ -16,9 +16,9 @@ import (
 )
 
 type bucket struct {
-	findLock chan struct{} // has a value while a goroutine looks for the bucket
-	config   atomic.Pointer[jetstream.StreamConfig]
-	readAt   atomic.Pointer[time.Time] // when the driver last read the configuration
+	findLock chan struct{}                          // has a value while a goroutine looks for the bucket
+	config   atomic.Pointer[jetstream.StreamConfig] // nil while the bucket is unknown
+	readAt   atomic.Pointer[time.Time]              // when the driver last read the configuration
 
 	undeliveredSwaps atomic.Int64 // the number of consecutive swaps that no server received
 }
@@ -32,14 +32,14 @@ const (
 	// operator may have set an age limit, and swaps do not show that.
 	configMaxAge = time.Minute
 
-	// bucketTries is the number of times that ready looks for the bucket, in some 3 s. A
-	// cluster that has just started may have no leader yet, or too few servers.
+	// bucketTries is the number of tries, in some 3 s, before ready accepts one replica.
+	// A cluster that has just started may have no leader yet, or too few servers.
 	bucketTries = 8
 )
 
-// isDue reports whether the caller has to read the configuration again. It returns true
-// to only one of several concurrent callers.
-func (b *bucket) isDue(now time.Time) bool {
+// isConfigDue reports whether the caller has to read the configuration again. It returns
+// true to only one of several concurrent callers.
+func (b *bucket) isConfigDue(now time.Time) bool {
 	at := b.readAt.Load()
 	return at != nil && now.Sub(*at) >= configMaxAge && b.readAt.CompareAndSwap(at, &now)
 }
@@ -47,9 +47,9 @@ func (b *bucket) isDue(now time.Time) bool {
 // forgetConfig makes ready look for the bucket again, because it may have been deleted.
 func (b *bucket) forgetConfig() { b.config.Store(nil) }
 
-// ready looks for the bucket once, and creates it if it is missing.
+// ready waits for the connection and, if the bucket is unknown, finds or creates it.
 func (s *store) ready(ctx context.Context) error {
-	if err := s.connected(ctx); err != nil || s.bucket.config.Load() != nil {
+	if err := s.awaitConnection(ctx); err != nil || s.bucket.config.Load() != nil {
 		return err
 	}
 	select {
@@ -58,24 +58,24 @@ func (s *store) ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.driverError(ctx.Err())
 	}
-	for i := 0; s.bucket.config.Load() == nil; i++ {
-		_, err := s.readConfig(ctx, i >= bucketTries)
+	for try := 0; s.bucket.config.Load() == nil; try++ {
+		_, err := s.readConfig(ctx, try >= bucketTries)
 		switch {
 		case err == nil:
 			s.push.probe(ctx, s.nc)
 			return nil
-		case i >= bucketTries || !isTransient(err) && !lacksServers(err):
+		case try >= bucketTries || !isTransient(err) && !lacksServers(err):
 			return s.driverError(err)
 		}
-		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(20*time.Millisecond, try, time.Second))); err != nil {
 			return s.driverError(err)
 		}
 	}
 	return nil
 }
 
-// readConfig reads the bucket's configuration, and stores it only if it is fit. So each
-// step reads an unfit configuration again, because an operator may have corrected it.
+// readConfig reads the bucket's configuration, and stores it only if it is fit for locks.
+// So each step reads an unfit configuration again: an operator may have corrected it.
 func (s *store) readConfig(ctx context.Context, allowOneReplica bool) (*response, error) {
 	info, err := retryRead(ctx, s, func(ctx context.Context) (*response, error) { return s.findOrCreate(ctx, allowOneReplica) })
 	mustForget := errors.Is(err, jetstream.ErrStreamNotFound)
@@ -99,7 +99,7 @@ func (s *store) readConfig(ctx context.Context, allowOneReplica bool) (*response
 // create it at the same time, one client succeeds, and the others find the bucket.
 func (s *store) findOrCreate(ctx context.Context, allowOneReplica bool) (*response, error) {
 	info, err := s.find(ctx)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
+	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.options.MustExist {
 		if info, err = s.createBucket(ctx, allowOneReplica); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			if info, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 				err = errNotCreated
@@ -119,7 +119,7 @@ func (s *store) find(ctx context.Context) (*response, error) { return s.askStrea
 // With allowOneReplica, it may get one instead, because the cluster has had too few
 // servers for some time.
 func (s *store) createBucket(ctx context.Context, allowOneReplica bool) (*response, error) {
-	replicas := s.o.Replicas
+	replicas := s.options.Replicas
 	switch {
 	case replicas > 0:
 	case s.nc.ConnectedClusterName() == "":
@@ -134,8 +134,8 @@ func (s *store) createBucket(ctx context.Context, allowOneReplica bool) (*respon
 	return s.createStream(ctx, replicas)
 }
 
-// createStream creates a key-value bucket that other tools can read, with three
-// additions. Messages have TTLs. The server sends the stamp of each stored message to its
+// createStream creates a key-value bucket that other tools can read. It adds three
+// settings. Messages have TTLs. The server sends the stamp of each stored message to its
 // writer, see stampPrefix. The first sequence is the time, so a bucket that is deleted
 // and created again has no sequence that a client may still remember.
 func (s *store) createStream(ctx context.Context, replicas int) (*response, error) {
@@ -147,7 +147,7 @@ func (s *store) createStream(ctx context.Context, replicas int) (*response, erro
 		RePublish: &jetstream.RePublish{Source: s.prefix + ">", Destination: s.stampPrefix() + ">", HeadersOnly: true},
 		FirstSeq:  uint64(time.Now().UnixMicro()),
 	}
-	if s.o.Memory {
+	if s.options.Memory {
 		c.Storage = jetstream.MemoryStorage
 	}
 	request, err := json.Marshal(c)
@@ -157,8 +157,8 @@ func (s *store) createStream(ctx context.Context, replicas int) (*response, erro
 	return s.askStream(ctx, "CREATE", string(request))
 }
 
-// edit returns the beginning of the command that corrects a bucket.
-func (s *store) edit() string { return "nats stream edit " + s.stream + " " }
+// editCommand returns the beginning of the command that corrects a bucket.
+func (s *store) editCommand() string { return "nats stream edit " + s.stream + " " }
 
 // configErrors returns the settings of a bucket that let the server lose held names, or
 // return old values.
@@ -168,13 +168,13 @@ func (s *store) configErrors(config *jetstream.StreamConfig) (all engine.Finding
 		all.Add(bad, driver.SeverityError, subject, detail, advice)
 	}
 	add(config.MaxAge > 0, "max age", fmt.Sprintf("the bucket drops a key %v after its last write, even if the lease lasts longer", config.MaxAge),
-		s.edit()+"--max-age=0")
+		s.editCommand()+"--max-age=0")
 	add(config.Discard == jetstream.DiscardOld && (config.MaxBytes > 0 || config.MaxMsgs > 0), "discard policy",
-		"a full bucket drops the oldest keys, even if they are held", s.edit()+"--discard=new")
+		"a full bucket drops the oldest keys, even if they are held", s.editCommand()+"--discard=new")
 	add(config.MaxMsgsPerSubject != 1, "history", "the bucket keeps several values of a key: if it drops the newest, an old one with an ended lease comes back",
-		s.edit()+"--max-msgs-per-subject=1")
+		s.editCommand()+"--max-msgs-per-subject=1")
 	add(config.DiscardNewPerSubject, "discard policy", "the bucket accepts no second value of a key, so no lease can be released", createAnother)
-	add(config.NoAck, "acknowledgements", "the server does not acknowledge writes", s.edit()+"--ack")
+	add(config.NoAck, "acknowledgements", "the server does not acknowledge writes", s.editCommand()+"--ack")
 	add(config.Retention != jetstream.LimitsPolicy, "retention policy", "the bucket drops values that consumers have read, or that have no consumer", createAnother)
 	add(config.Mirror != nil || len(config.Sources) > 0, "mirror", "the bucket gets its values from another bucket, so clients cannot compare and replace them", createAnother)
 	add(config.SubjectTransform != nil, "subject transform", "the bucket stores a key under another name, where no client finds it", createAnother)
@@ -187,7 +187,7 @@ func (s *store) checkConfig(config *jetstream.StreamConfig) error {
 		return &engine.ConfigError{Problem: e.Subject + ": " + e.Detail, Hint: "mend the bucket, or use another one: " + e.Advice}
 	}
 	if version := s.nc.ConnectedServerVersion(); isOld(version) {
-		return &driver.Error{Backend: s.where(), Err: fmt.Errorf("the server is nats-server %.40q", version), Hint: "run nats-server 2.11 or later", Permanent: true}
+		return &driver.Error{Backend: s.location(), Err: fmt.Errorf("the server is nats-server %.40q", version), Hint: "run nats-server 2.11 or later", Permanent: true}
 	}
 	return nil
 }

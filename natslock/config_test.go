@@ -27,8 +27,8 @@ func bucketOf(name string) jetstream.StreamConfig {
 	}
 }
 
-// unfit has configurations of buckets that lose leases, or return old values.
-var unfit = map[string]struct {
+// unfitConfigs change a bucket so that it loses leases, or returns old values.
+var unfitConfigs = map[string]struct {
 	change  func(*jetstream.StreamConfig)
 	subject string
 }{
@@ -56,7 +56,7 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
-	for name, one := range unfit {
+	for name, one := range unfitConfigs {
 		c := bucketOf(name)
 		one.change(&c)
 		if _, err := js.CreateStream(ctx, c); err != nil {
@@ -79,7 +79,7 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
 	nc, _ := connect(t, server)
-	d, err := asDriver(natslock.New(nc, nil)) // it reads the configuration on first use
+	d, err := asDriver(natslock.New(nc, nil)) // reads the configuration on first use
 	noError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	c := bucketOf("pawl")

@@ -37,15 +37,15 @@ func TestConformanceOnACluster(t *testing.T) {
 }
 
 // conforms runs the suite on a server or a cluster. Clients behind the suite's network
-// reach only the server one.
-func conforms(t *testing.T, one *natstest.Server, addrs, bucket string, unit time.Duration) {
+// reach only this server.
+func conforms(t *testing.T, server *natstest.Server, addrs, bucket string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+addrs+"/"+bucket) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return open(t, "nats://"+n.Addr(one.Addr)+"/"+bucket)
+			return open(t, "nats://"+n.Addr(server.Addr)+"/"+bucket)
 		},
 		OtherStores: []func(testing.TB) driver.Driver{
-			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other-than-this") },
+			func(t testing.TB) driver.Driver { return open(t, "nats://"+server.Addr+"/other-than-this") },
 		},
 		Unit:        unit,
 		Uncertainty: unit / 4, // because the width of a window is some round trips

@@ -31,13 +31,13 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, findErr
 	}
 	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
-	c.values(&info.Config)
-	c.space(&info.Config, &info.State)
-	c.replicas(info.StreamInfo)
-	c.disk(&info.Config)
-	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
-	c.server()
-	c.account(ctx)
+	c.checkValues(&info.Config)
+	c.checkSpace(&info.Config, &info.State)
+	c.checkReplicas(info.StreamInfo)
+	c.checkDisk(&info.Config)
+	c.checkClock(locktable.At(info.TimeStamp), sent, time.Now())
+	c.checkServer()
+	c.checkAccount(ctx)
 	if err == nil { // without a bucket there are no entries
 		c.found = append(c.found, locktable.Damaged(ctx, d)...)
 	}
@@ -54,9 +54,9 @@ type checkup struct {
 	found     engine.Findings
 }
 
-// values examines the settings of the bucket that affect values.
-func (c *checkup) values(config *jetstream.StreamConfig) {
-	edit := c.s.edit()
+// checkValues examines the settings of the bucket that affect values.
+func (c *checkup) checkValues(config *jetstream.StreamConfig) {
+	edit := c.s.editCommand()
 	c.found = append(c.found, c.s.configErrors(config)...)
 	c.found.Add(!config.AllowMsgTTL, driver.SeverityWarning, "message TTL", "the bucket does not allow a TTL for each message: unused names stay for ever", edit+"--allow-msg-ttl")
 	c.found.Add(!c.s.sendsStamps(config), driver.SeverityInfo, "republish", "the bucket does not send the times of its messages, so an acquire takes one request more",
@@ -65,8 +65,8 @@ func (c *checkup) values(config *jetstream.StreamConfig) {
 		"let natslock create it, or close all clients before you delete it")
 }
 
-// space examines the free space of the bucket.
-func (c *checkup) space(config *jetstream.StreamConfig, state *jetstream.StreamState) {
+// checkSpace examines the free space of the bucket.
+func (c *checkup) checkSpace(config *jetstream.StreamConfig, state *jetstream.StreamState) {
 	c.found.Add(isNearlyFull(state.Bytes, config.MaxBytes), driver.SeverityWarning, "max bytes",
 		fmt.Sprintf("the bucket uses %d of at most %d bytes: when it is full, no lease is granted or renewed", state.Bytes, config.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
 	c.found.Add(isNearlyFull(state.Msgs, config.MaxMsgs), driver.SeverityWarning, "max messages",
@@ -75,19 +75,19 @@ func (c *checkup) space(config *jetstream.StreamConfig, state *jetstream.StreamS
 	c.found.Add(limit > 0 && limit < 256<<10, driver.SeverityWarning, "max payload",
 		fmt.Sprintf("a message has %d bytes at most: a queue of some hundred waiters does not fit", limit), "raise max_payload to 1MB")
 	c.found.Add(config.MaxMsgSize > 0 && config.MaxMsgSize < 256<<10, driver.SeverityWarning, "max message size",
-		fmt.Sprintf("a value has %d bytes at most: a queue of some hundred waiters does not fit", config.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
+		fmt.Sprintf("a value has %d bytes at most: a queue of some hundred waiters does not fit", config.MaxMsgSize), c.s.editCommand()+"--max-msg-size=-1")
 }
 
 func isNearlyFull(used uint64, limit int64) bool { return limit > 0 && used > uint64(limit)/5*4 }
 
-// replicas examines the effect of the loss of a server.
-func (c *checkup) replicas(info *jetstream.StreamInfo) {
-	n, want, addReplicas := info.Config.Replicas, c.s.o.Replicas, c.s.edit()+"--replicas=3"
+// checkReplicas examines the effect of the loss of a server.
+func (c *checkup) checkReplicas(info *jetstream.StreamInfo) {
+	n, want, addReplicas := info.Config.Replicas, c.s.options.Replicas, c.s.editCommand()+"--replicas=3"
 	c.found.Add(n == 1 && c.clustered, driver.SeverityWarning, "replicas", "the bucket is on one server of the cluster: while it is down, no lease is granted, and without its disk all locks are lost", addReplicas)
 	c.found.Add(n == 1 && !c.clustered, driver.SeverityInfo, "replicas", "there is only one server: while it is down, no lease is granted", "run a cluster of three")
 	c.found.Add(n%2 == 0, driver.SeverityWarning, "replicas", fmt.Sprintf("%d replicas survive the loss of no more servers than %d do", n, n-1), addReplicas)
 	c.found.Add(want > 0 && want != n, driver.SeverityInfo, "replicas", fmt.Sprintf("the options say %d, and the bucket has %d: the option counts only when the bucket is created", want, n),
-		fmt.Sprintf("%s--replicas=%d, or leave it out", c.s.edit(), want))
+		fmt.Sprintf("%s--replicas=%d, or leave it out", c.s.editCommand(), want))
 	if info.Cluster == nil {
 		return
 	}
@@ -97,16 +97,16 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	}
 }
 
-// disk examines what an acknowledgement guarantees.
-func (c *checkup) disk(config *jetstream.StreamConfig) {
-	c.found.Add(c.s.o.Memory && config.Storage == jetstream.FileStorage, driver.SeverityInfo, "storage", "the options say memory, and the bucket is on disk: the option counts only when the bucket is created", "leave it out")
+// checkDisk examines what an acknowledgement guarantees.
+func (c *checkup) checkDisk(config *jetstream.StreamConfig) {
+	c.found.Add(c.s.options.Memory && config.Storage == jetstream.FileStorage, driver.SeverityInfo, "storage", "the options say memory, and the bucket is on disk: the option counts only when the bucket is created", "leave it out")
 	switch {
 	case config.Storage == jetstream.MemoryStorage && config.Replicas == 1:
 		c.found.Add(true, driver.SeverityError, "storage", "the bucket is in the memory of one server: when that restarts, held names are granted again", "create it on disk, with three replicas")
 	case config.Storage == jetstream.MemoryStorage:
 		c.found.Add(true, driver.SeverityWarning, "storage", "the bucket is in memory: when a majority of its servers restart, held names are granted again", "create it on disk")
 	case config.PersistMode == jetstream.AsyncPersistMode:
-		c.found.Add(true, driver.SeverityError, "persist mode", "the server acknowledges before it writes: when its process is killed, held names are granted again", c.s.edit()+"--persist-mode=default")
+		c.found.Add(true, driver.SeverityError, "persist mode", "the server acknowledges before it writes: when its process is killed, held names are granted again", c.s.editCommand()+"--persist-mode=default")
 	case config.Replicas == 1:
 		c.found.Add(true, driver.SeverityInfo, "sync interval", "a server syncs its disk every two minutes, unless sync_interval is set, which clients cannot see: if the machine (not only the process) fails, names that were granted since the last sync can be granted again",
 			"jetstream { sync_interval: always }, or three replicas whose machines do not fail together")
@@ -116,8 +116,8 @@ func (c *checkup) disk(config *jetstream.StreamConfig) {
 	}
 }
 
-// clock compares the leader's clock with this machine's. Either may be wrong.
-func (c *checkup) clock(leader locktable.Instant, sent, now time.Time) {
+// checkClock compares the leader's clock with this machine's. Either may be wrong.
+func (c *checkup) checkClock(leader locktable.Instant, sent, now time.Time) {
 	difference := locktable.At(now).Until(leader)
 	if before := locktable.At(sent).Until(leader); before < 0 {
 		difference = before
@@ -129,22 +129,22 @@ func (c *checkup) clock(leader locktable.Instant, sent, now time.Time) {
 		"keep the servers' clocks right with NTP: if they differ, a change of the leader ends leases early or late")
 }
 
-func (c *checkup) server() {
+func (c *checkup) checkServer() {
 	c.found = append(c.found, engine.Version("nats-server", c.s.nc.ConnectedServerVersion())...)
 	o := &c.s.nc.Opts
 	c.found.Add((o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired(), driver.SeverityWarning, "authentication",
 		"a user, a token or credentials are given, but the server does not require them: every client that reaches it can take and release any lock",
 		"give the server users (authorization { ... }, or accounts), or leave them out of the URL")
-	c.found.Add(!c.s.push.works(), driver.SeverityInfo, "push", "no signals arrive, so waiters poll", "let the user publish to the inboxes of other clients ("+inboxes(c.s.push.inbox)+"), and leave out push=false")
+	c.found.Add(!c.s.push.works(), driver.SeverityInfo, "push", "no signals arrive, so waiters poll", "let the user publish to the inboxes of other clients ("+inboxPattern(c.s.push.inbox)+"), and leave out push=false")
 }
 
-func inboxes(inbox string) string { first, _, _ := strings.Cut(inbox, "."); return first + ".>" }
+func inboxPattern(inbox string) string { first, _, _ := strings.Cut(inbox, "."); return first + ".>" }
 
-// account examines the limits of the account, if the user may see them.
-func (c *checkup) account(ctx context.Context) {
+// checkAccount examines the limits of the account, if the user may see them.
+func (c *checkup) checkAccount(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	a, err := c.s.ask(within, c.s.api("INFO"), "")
+	a, err := c.s.ask(within, c.s.apiSubject("INFO"), "")
 	if err != nil || a.AccountInfo == nil {
 		return
 	}

@@ -12,12 +12,12 @@ import (
 func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
 	t.Helper()
 	port := servertest.FreePort(t)
-	domain := func(name, leafnodes string) *natstest.Server {
+	startDomain := func(name, leafnodes string) *natstest.Server {
 		return natstest.Start(t, fmt.Sprintf("%s { domain: %s, store_dir: %q }\nserver_name: %s\nleafnodes { %s }",
 			natstest.OwnJetStream, name, t.TempDir(), name, leafnodes))
 	}
-	hub = domain("hub", fmt.Sprintf("listen: %q", "127.0.0.1:"+port))
-	leaf = domain("leaf", fmt.Sprintf("remotes: [{ url: %q }]", "nats://127.0.0.1:"+port))
+	hub = startDomain("hub", fmt.Sprintf("listen: %q", "127.0.0.1:"+port))
+	leaf = startDomain("leaf", fmt.Sprintf("remotes: [{ url: %q }]", "nats://127.0.0.1:"+port))
 	return hub, leaf
 }
 

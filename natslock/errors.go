@@ -35,12 +35,12 @@ const (
 	codeNoMessageTTL = 10166
 )
 
-func (s *store) where() string {
-	where := "nats " + s.o.Location + "/" + s.o.Bucket
-	if s.o.Domain != "" {
-		where += " domain=" + s.o.Domain
+func (s *store) location() string {
+	location := "nats " + s.options.Location + "/" + s.options.Bucket
+	if s.options.Domain != "" {
+		location += " domain=" + s.options.Domain
 	}
-	return where
+	return location
 }
 
 func codeOf(err error) jetstream.ErrorCode {
@@ -58,9 +58,9 @@ func isWrongSequence(err error) bool {
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isUnderWay reports whether another write of the same key is under way. A leader that
-// was cut off returns this error until it detects that.
-func isUnderWay(err error) bool {
+// isWriteUnderWay reports whether another write of the same key is under way. A leader
+// that was cut off returns this error until it detects that.
+func isWriteUnderWay(err error) bool {
 	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
@@ -88,7 +88,7 @@ func (s *store) driverError(err error) error {
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return engine.Failure(err, s.where(), "", advice)
+	return engine.Failure(err, s.location(), "", advice)
 }
 
 // advice returns what the operator can do about an error, and whether a retry is useless

@@ -44,7 +44,7 @@ func TestANameIsForgotten(t *testing.T) {
 }
 
 // A client that assumes a wrong time writes as if the lease had expired. That write is
-// void, and does not shorten the time for which the server keeps the lease.
+// void, and must not shorten the time for which the server keeps the lease.
 func TestAWrongServerTimeShortensNoLease(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

@@ -56,8 +56,8 @@ func ownBucket(t testing.TB) (url, bucket string, server *natstest.Server) {
 	return "nats://" + server.Addr + "/" + bucket, bucket, server
 }
 
-// connect opens a connection for the test. The machine may pause for longer than nats.go
-// waits by default.
+// connect opens a connection for the test. Its timeouts are long, because the machine may
+// pause for longer than nats.go waits by default.
 func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(s.Addr, append(o, nats.Timeout(hangTime))...)

@@ -53,7 +53,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, (&store{o: p.driverOptions}).driverError(err)
+		return nil, (&store{options: p.driverOptions}).driverError(err)
 	}
 	d := build(nc, p.driverOptions, true)
 	if err := d.store.ready(ctx); err != nil {
@@ -64,10 +64,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 func build(nc *nats.Conn, o Options, ownsConn bool) *lockDriver {
-	s := &store{nc: nc, ownsConn: ownsConn, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
+	s := &store{nc: nc, ownsConn: ownsConn, options: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + "."}
 	s.putPrefix = s.prefix
 	if o.Domain != "" { // without it, subjects lead to the connection's own domain
-		s.putPrefix = s.api(s.prefix)
+		s.putPrefix = s.apiSubject(s.prefix)
 	}
 	s.bucket.findLock = make(chan struct{}, 1)
 	s.life, s.end = context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func settings() []nats.Option {
 const connectTries = 3
 
 // connect connects, or returns when ctx ends, because nats.go takes no ctx.
-func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
+func connect(ctx context.Context, p *parsedURL) (*nats.Conn, error) {
 	return engine.Dial(ctx, func() (nc *nats.Conn, err error) {
 		for range connectTries {
 			nc, err = nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)

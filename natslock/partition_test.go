@@ -30,9 +30,9 @@ func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 }
 
 // A cluster is cut into a majority and a minority, or one of its nodes hangs. Clients are
-// connected to both sides. Some of those on the minority side can connect to another
-// node; the others get errors. A holder among them learns in time that it lost its lease,
-// and no name is granted while it is held.
+// connected to both sides. Some clients of the minority can connect to another node. The
+// others get errors; a holder among them learns in time that it lost its lease. No name
+// is granted while it is held.
 func TestAPartition(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
@@ -48,16 +48,16 @@ func TestAPartition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			network := natstest.StartNetwork(t, 3)
-			away := leaderOf(t, network.Nodes)
+			node := leaderOf(t, network.Nodes)
 			if !one.leader {
-				away = (away + 1) % 3
+				node = (node + 1) % 3
 			}
-			there, first, second := network.Nodes[away].Addr, network.Nodes[(away+1)%3].Addr, network.Nodes[(away+2)%3].Addr
+			cutOff, first, second := network.Nodes[node].Addr, network.Nodes[(node+1)%3].Addr, network.Nodes[(node+2)%3].Addr
 			servertest.Partition(t,
-				func() *pawl.Client { return client(t, "nats://"+there) },
-				func() *pawl.Client { return clientOf(t, openAt(t, there, first, second)) },
+				func() *pawl.Client { return client(t, "nats://"+cutOff) },
+				func() *pawl.Client { return clientOf(t, openAt(t, cutOff, first, second)) },
 				func() *pawl.Client { return client(t, "nats://"+first+","+second) },
-				func() (heal func()) { return one.cut(network, away) })
+				func() (heal func()) { return one.cut(network, node) })
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 }
 
 // A cluster that is starting still has too few servers for three replicas. The bucket
-// gets three all the same.
+// must get three replicas nevertheless.
 func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()

@@ -27,6 +27,6 @@ func TestAReleaseOfNoLeaseIsStored(t *testing.T) {
 	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
 	r, err := nc.RequestMsg(late, hangTime)
 	if err != nil || !strings.Contains(string(r.Data), "wrong last sequence") {
-		t.Errorf("the server stored a claim that arrived after the release: %s, %v", r.Data, err)
+		t.Errorf("%s, %v; want the server to refuse a claim that arrives after the release", r.Data, err)
 	}
 }

@@ -23,14 +23,14 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	keepFor  time.Duration     // the server deletes the message after keepFor plus the retention; never if keepFor <= 0
+	keepFor  time.Duration     // the server deletes the message keepFor plus the retention after stamp; <= 0: never
 }
 
 // readLast reads the last message of a key, and returns nil if there is none. If least is
 // not 0, readLast retries until the message has this sequence or a later one, because a
 // new leader may not have that message yet.
 func (s *store) readLast(ctx context.Context, key string, least uint64) (*message, error) {
-	for i := range 8 {
+	for try := range 8 {
 		m, err := s.readFromLeader(ctx, key)
 		if codeOf(err) == jetstream.JSErrCodeStreamNotFound { // the bucket was deleted
 			s.bucket.forgetConfig()
@@ -41,7 +41,7 @@ func (s *store) readLast(ctx context.Context, key string, least uint64) (*messag
 		if err != nil || least == 0 || m != nil && m.sequence >= least {
 			return m, err
 		}
-		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+		if err := backoff.Wait(ctx, backoff.Jitter(backoff.Doubled(time.Millisecond, try, 100*time.Millisecond))); err != nil {
 			return nil, s.driverError(err)
 		}
 	}
@@ -53,7 +53,7 @@ func (s *store) readLast(ctx context.Context, key string, least uint64) (*messag
 func (s *store) readFromLeader(ctx context.Context, key string) (*message, error) {
 	request := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {
-		r, err := s.ask(ctx, s.api("STREAM.MSG.GET."+s.stream), request)
+		r, err := s.ask(ctx, s.apiSubject("STREAM.MSG.GET."+s.stream), request)
 		switch {
 		case codeOf(err) == jetstream.JSErrCodeMessageNotFound:
 			return nil, nil
@@ -70,8 +70,8 @@ func (s *store) readFromLeader(ctx context.Context, key string) (*message, error
 // slow link a fixed timeout could end each request just before its answer arrives, so the
 // timeout is at least twice the time of the last answer, up to 5 s.
 func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
-	for i := 0; ; i++ {
-		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.roundTrip.Load())), i, 5*time.Second))
+	for try := 0; ; try++ {
+		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.roundTrip.Load())), try, 5*time.Second))
 		sent := time.Now()
 		s.reads.recordRequest(sent)
 		answer, err := f(within)
@@ -83,7 +83,7 @@ func retryRead[T any](ctx context.Context, s *store, f func(ctx context.Context)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return answer, err
-		case isDisconnected(err) && s.connected(ctx) == nil, errors.Is(err, context.DeadlineExceeded):
+		case isDisconnected(err) && s.awaitConnection(ctx) == nil, errors.Is(err, context.DeadlineExceeded):
 		default:
 			return answer, err
 		}
@@ -97,12 +97,12 @@ func (s *store) keepTime(header []byte) time.Duration {
 		return 0
 	}
 	ttl, _ := strconv.Atoi(h.Get(jetstream.MsgTTLHeader))
-	return time.Duration(ttl)*time.Second - s.o.Retention
+	return time.Duration(ttl)*time.Second - s.options.Retention
 }
 
-func (s *store) api(subject string) string {
-	if s.o.Domain != "" {
-		return "$JS." + s.o.Domain + ".API." + subject
+func (s *store) apiSubject(subject string) string {
+	if s.options.Domain != "" {
+		return "$JS." + s.options.Domain + ".API." + subject
 	}
 	return "$JS.API." + subject
 }
@@ -126,7 +126,7 @@ type response struct {
 
 // askStream sends a request whose answer describes the bucket's stream.
 func (s *store) askStream(ctx context.Context, verb, request string) (*response, error) {
-	r, err := s.ask(ctx, s.api("STREAM."+verb+"."+s.stream), request)
+	r, err := s.ask(ctx, s.apiSubject("STREAM."+verb+"."+s.stream), request)
 	if err == nil && r.StreamInfo == nil {
 		err = s.driverError(jetstream.ErrInvalidJetStreamResponse)
 	}
@@ -143,7 +143,7 @@ func (s *store) ask(ctx context.Context, subject, request string) (*response, er
 const refusalCheckInterval = 200 * time.Millisecond
 
 // send sends a message and waits for the answer. A server that refuses a request does not
-// answer it, but reports an error on the connection, which may take a busy server long.
+// answer it, but reports an error on the connection, on a busy server only after a while.
 // If the connection is missing soon after the request, no answer will arrive. If it is
 // lost later, the answer may still arrive on the next connection.
 func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
@@ -159,7 +159,7 @@ func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 		}
 	}
 	defer time.AfterFunc(refusalCheckInterval, func() {
-		if err := s.unconnected(); err != nil {
+		if err := s.missingConnErr(); err != nil {
 			giveUp(err)
 		}
 		check()
@@ -181,9 +181,9 @@ func (s *store) send(ctx context.Context, m *nats.Msg) (*response, error) {
 	return &answer, s.driverError(err)
 }
 
-// refusal returns the error by which the server refuses a request for a subject, or nil.
-// before is the connection's last error from before the request. That error may concern a
-// right that the user has got since.
+// refusal returns the error with which the server refuses a request for a subject, or
+// nil. before is the connection's last error from before the request. refusal ignores
+// that error, because it may concern a right that the user has got since.
 func (s *store) refusal(subject string, before error) error {
 	last := s.nc.LastError()
 	if last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)) { //nolint:errorlint // last is the same error as before, or a new one
@@ -192,17 +192,17 @@ func (s *store) refusal(subject string, before error) error {
 	return nil
 }
 
-// unconnected returns the cause of a missing connection, or nil if there is a connection.
-func (s *store) unconnected() error {
+// missingConnErr returns the cause of a missing connection, or nil with a connection.
+func (s *store) missingConnErr() error {
 	if s.nc.IsConnected() {
 		return nil
 	}
 	return cmp.Or(s.nc.LastError(), nats.ErrDisconnected)
 }
 
-// connected waits up to reconnectTimeout while nats.go replaces the connection. A request
-// that is sent before the next connection would arrive too late.
-func (s *store) connected(ctx context.Context) error {
+// awaitConnection waits up to reconnectTimeout while nats.go replaces the connection. A
+// request that is sent before the next connection would arrive too late.
+func (s *store) awaitConnection(ctx context.Context) error {
 	for until := time.Now().Add(reconnectTimeout); !s.nc.IsConnected(); {
 		if s.life.Err() != nil {
 			return driver.ErrClosed
@@ -211,7 +211,7 @@ func (s *store) connected(ctx context.Context) error {
 			return s.driverError(err)
 		}
 		if time.Now().After(until) {
-			return s.driverError(s.unconnected())
+			return s.driverError(s.missingConnErr())
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ const reconnectTimeout = 2 * time.Second
 type responseWatchdog struct {
 	mu              sync.Mutex
 	unansweredSince time.Time // the time of the first request since the last answer; zero if there is none
-	last            time.Time // the time of the last request
+	lastRequest     time.Time // the time of the last request
 	reconnects      int       // the number of changes of the connection since the last answer
 }
 
@@ -245,10 +245,10 @@ const (
 func (w *responseWatchdog) recordRequest(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.unansweredSince.IsZero() || now.Sub(w.last) > 2*reconnectAfter {
+	if w.unansweredSince.IsZero() || now.Sub(w.lastRequest) > 2*reconnectAfter {
 		w.unansweredSince = now
 	}
-	w.last = now
+	w.lastRequest = now
 }
 
 // recordResponse records the result of a request of a kind. If such requests were
@@ -257,7 +257,7 @@ func (w *responseWatchdog) recordRequest(now time.Time) {
 func (s *store) recordResponse(w *responseWatchdog, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil || codeOf(err) != 0 && !isTransient(err) && !isUnderWay(err) {
+	if err == nil || codeOf(err) != 0 && !isTransient(err) && !isWriteUnderWay(err) {
 		w.unansweredSince, w.reconnects = time.Time{}, 0
 		return
 	}

@@ -52,7 +52,7 @@ func checkRequests(t *testing.T, s *natstest.Server, extra uint64) {
 	releases(t, a, first)
 	wrong := map[string]string{} // by step; empty if its count was right once
 	for i, began := 0, time.Now(); time.Since(began) < hangTime; i++ {
-		eachRequest(t, a, b, fmt.Sprint("n", i), extra, func(step string, want uint64, f func()) {
+		takeSteps(t, a, b, fmt.Sprint("n", i), extra, func(step string, want uint64, f func()) {
 			before := nc.Stats().OutMsgs
 			f()
 			if n := nc.Stats().OutMsgs - before; n == want {
@@ -68,7 +68,7 @@ func checkRequests(t *testing.T, s *natstest.Server, extra uint64) {
 	t.Errorf("%q", wrong)
 }
 
-func eachRequest(t *testing.T, a, b driver.Driver, name string, extra uint64, count func(what string, want uint64, f func())) {
+func takeSteps(t *testing.T, a, b driver.Driver, name string, extra uint64, count func(what string, want uint64, f func())) {
 	c, known := mutex(name), mutex("known-"+name)
 	gets(t, b, known)
 	releases(t, b, known)

@@ -20,11 +20,11 @@ import (
 // own place expires.
 type push struct {
 	inbox          string
-	inboxes        *nats.Subscription // nil without push
-	status         chan nats.Status
+	inboxSub       *nats.Subscription // nil without push
+	statusChanges  chan nats.Status
 	loops          sync.WaitGroup
 	echoes         atomic.Int64 // the number of the driver's own messages that have arrived
-	expectedEchoes atomic.Int64 // if fewer have arrived, the inbox does not work
+	expectedEchoes atomic.Int64 // the inbox does not work while fewer of these messages have arrived
 }
 
 // listen begins to deliver the signals of the inbox to a driver. After a loss of the
@@ -33,12 +33,12 @@ type push struct {
 func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	p := &s.push
 	p.inbox = inbox
-	if !s.o.NoPush {
-		p.inboxes, _ = s.nc.Subscribe(inbox, func(m *nats.Msg) { p.receive(m.Data, d) })
+	if !s.options.NoPush {
+		p.inboxSub, _ = s.nc.Subscribe(inbox, func(m *nats.Msg) { p.receive(m.Data, d) })
 	}
-	p.status = s.nc.StatusChanged(nats.CONNECTED, nats.DISCONNECTED, nats.RECONNECTING)
+	p.statusChanges = s.nc.StatusChanged(nats.CONNECTED, nats.DISCONNECTED, nats.RECONNECTING)
 	p.loops.Go(func() {
-		for status := range p.status {
+		for status := range p.statusChanges {
 			s.clock.Forget()
 			t.Forget()
 			s.missedStamps.Store(0)
@@ -49,7 +49,7 @@ func (s *store) listen(inbox string, t *swap.Table, d *locktable.Driver) {
 	})
 }
 
-func (p *push) works() bool { return p.inboxes != nil && p.echoes.Load() >= p.expectedEchoes.Load() }
+func (p *push) works() bool { return p.inboxSub != nil && p.echoes.Load() >= p.expectedEchoes.Load() }
 
 const (
 	// echoTimeout is the time in which the driver's own message must arrive after the
@@ -66,7 +66,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // nats.go does not flush without a deadline
 	defer cancel()
 	next := p.echoes.Load() + 1
-	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
+	if p.inboxSub == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
 	for until := time.Now().Add(echoTimeout); p.echoes.Load() < next && time.Now().Before(until); {
@@ -88,14 +88,14 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 }
 
 func (p *push) close(nc *nats.Conn) {
-	if p.inboxes != nil {
-		_ = p.inboxes.Unsubscribe() // at worst the connection is closed already
+	if p.inboxSub != nil {
+		_ = p.inboxSub.Unsubscribe() // at worst the connection is closed already
 	}
-	nc.RemoveStatusListener(p.status)
+	nc.RemoveStatusListener(p.statusChanges)
 	p.loops.Wait()
 }
 
-func (s *store) signal(signals []locktable.Signal) {
+func (s *store) sendSignals(signals []locktable.Signal) {
 	for _, to := range signals {
 		_ = s.nc.Publish(to.Inbox, []byte(engine.EncodeSignal(to.Signal))) // a signal may be lost
 	}

@@ -26,7 +26,7 @@ const (
 // message's key, before it acknowledges the message. If no stamp arrives, because a right
 // is missing or a message is lost, the writer reads the message, as in a bucket that
 // another tool has created.
-func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
+func (s *store) stampPrefix() string { return "_PAWL." + s.options.Bucket + "." }
 
 // sendsStamps reports whether the leader of a bucket with this configuration sends
 // stamps.

@@ -21,11 +21,11 @@ import (
 	"github.com/pawl-go/pawl/locktable/swap/stamped"
 )
 
-// store is a bucket. It implements swap.Store. The version of a value is its sequence in
-// the bucket's stream, and its StoreState has the void sequences before it.
+// store is a swap.Store over a bucket. The version of a value is its sequence in the
+// bucket's stream. Its StoreState is a loadNote.
 type store struct {
 	nc        *nats.Conn
-	o         Options
+	options   Options
 	stream    string // the name of the bucket's stream
 	prefix    string // begins the subjects of the bucket's keys
 	putPrefix string // begins the subjects to which the driver sends the keys' messages
@@ -47,7 +47,7 @@ type store struct {
 // of its own swaps. It asks the stream for the time if the last stamp is old, and for the
 // configuration once a minute.
 func (s *store) Time(ctx context.Context) (swap.Window, error) {
-	if s.bucket.isDue(time.Now()) {
+	if s.bucket.isConfigDue(time.Now()) {
 		if err := s.askTime(ctx); err != nil {
 			return swap.Window{}, err
 		}
@@ -128,10 +128,10 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[swap.Named, e
 			yield(swap.Named{}, err)
 			return
 		}
-		for some := range slices.Chunk(names, maxConcurrentRequests) {
-			all, errs := s.loadAll(ctx, some)
+		for chunk := range slices.Chunk(names, maxConcurrentRequests) {
+			all, errs := s.loadAll(ctx, chunk)
 			w, err := s.Time(ctx)
-			for i, name := range some {
+			for i, name := range chunk {
 				if _, damaged := errors.AsType[*locktable.CorruptError](errs[i]); err != nil || errs[i] != nil && !damaged {
 					yield(swap.Named{}, cmp.Or(err, errs[i]))
 					return
@@ -201,7 +201,7 @@ func nameOf(key string) (name string, ok bool) {
 // Properties implements swap.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "nats", Location: s.where(), Clock: driver.ClockServer,
+		Backend: "nats", Location: s.location(), Clock: driver.ClockServer,
 		FenceSurvives: driver.FencesRiseByClock,
 		MinTTL:        driver.MinTTL,
 		PushesGrants:  s.push.works(),

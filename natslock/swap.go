@@ -37,11 +37,11 @@ type write struct {
 
 // maxLoadAge is the greatest age of a value that the client replaces without reading it
 // again. A stream loses data if the server that has the bucket in memory restarts, or an
-// operator restores a backup. Then the stream uses sequences again. A client that is
+// operator restores a backup. Then the stream repeats sequences. A client that is
 // connected to another server does not notice. But a restart takes longer than
-// maxLoadAge, and a swap takes effect within its window, or never. So no other value can
-// get the sequence of a value between its read and its swap. The age counts from the
-// answer of the read: if it counted from the request, a slow server would allow no swap.
+// maxLoadAge, and a swap takes effect within its window, or never. So between the read of
+// a value and its swap, no other value can get its sequence. The age counts from the
+// answer to the read: if it counted from the request, a slow server would allow no swap.
 // So the true age may exceed maxLoadAge by the duration of the read.
 const maxLoadAge = 250 * time.Millisecond
 
@@ -60,13 +60,13 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), neededFor: one.Window.From.Until(one.Entry.Ends())}
 	w.data = w.envelope.Append(nil)
 	// The message also has the replaced value, which stays valid if the swap does not
-	// count. So the server keeps the message as long as one of them is needed.
+	// count. So the server keeps the message as long as one of the two values is needed.
 	w.keepFor = max(w.neededFor, note.neededFor, 0)
 	m := nats.NewMsg(s.putPrefix + w.key)
 	m.Data = w.data
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(one.Version, 10)}
 	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
-		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.keepFor+s.o.Retention)/time.Second)+1, 10)}
+		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.keepFor+s.options.Retention)/time.Second)+1, 10)}
 	}
 	stamps, stop := s.subscribeToStamps(w.key)
 	defer stop()
@@ -89,7 +89,7 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	s.bucket.undeliveredSwaps.Store(0)
 	done, err := s.swapResult(ctx, w, stamps)
 	if err == nil && done.Done {
-		s.signal(one.Signals)
+		s.sendSignals(one.Signals)
 	}
 	return done, err
 }

@@ -19,7 +19,7 @@ import (
 
 const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
 
-type parsed struct {
+type parsedURL struct {
 	servers       []string
 	options       []nats.Option
 	driverOptions Options
@@ -30,7 +30,7 @@ func badURL(problem string) error { return invalid("nats URL", problem, urlForm)
 
 // parseURL reads a URL. An error about a parameter has only its name, because the value
 // may be a password.
-func parseURL(u *url.URL) (*parsed, error) {
+func parseURL(u *url.URL) (*parsedURL, error) {
 	query, err := driver.URLParameters(u, "nats URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, badURL("has a #, or no // after the scheme")
 	}
-	p := &parsed{driverOptions: Options{Bucket: strings.Trim(u.Path, "/")}}
+	p := &parsedURL{driverOptions: Options{Bucket: strings.Trim(u.Path, "/")}}
 	if p.tls, err = engine.ParseTLS(query, "nats URL"); err != nil {
 		return nil, err
 	}
@@ -80,41 +80,41 @@ func parseURL(u *url.URL) (*parsed, error) {
 	return p, nil
 }
 
-var parameters = map[string]func(p *parsed, v string) error{
-	"replicas": func(p *parsed, v string) (err error) {
+var parameters = map[string]func(p *parsedURL, v string) error{
+	"replicas": func(p *parsedURL, v string) (err error) {
 		if p.driverOptions.Replicas, err = strconv.Atoi(v); err != nil || p.driverOptions.Replicas < 1 {
 			return badURL("has replicas that is not a positive number")
 		}
 		return nil
 	},
-	"storage": func(p *parsed, v string) error {
+	"storage": func(p *parsedURL, v string) error {
 		if p.driverOptions.Memory = v == "memory"; v != "memory" && v != "file" {
 			return badURL("has storage that is neither file nor memory")
 		}
 		return nil
 	},
-	"create": boolean("create", func(p *parsed, on bool) { p.driverOptions.MustExist = !on }),
-	"push":   boolean("push", func(p *parsed, on bool) { p.driverOptions.NoPush = !on }),
-	"domain": func(p *parsed, v string) error { p.driverOptions.Domain = v; return nil },
-	"retention": func(p *parsed, v string) (err error) {
+	"create": boolean("create", func(p *parsedURL, on bool) { p.driverOptions.MustExist = !on }),
+	"push":   boolean("push", func(p *parsedURL, on bool) { p.driverOptions.NoPush = !on }),
+	"domain": func(p *parsedURL, v string) error { p.driverOptions.Domain = v; return nil },
+	"retention": func(p *parsedURL, v string) (err error) {
 		if p.driverOptions.Retention, err = time.ParseDuration(v); err != nil || p.driverOptions.Retention <= 0 {
 			return badURL("has a retention that is not a positive duration")
 		}
 		return nil
 	},
-	"tls": boolean("tls", func(p *parsed, on bool) {
+	"tls": boolean("tls", func(p *parsedURL, on bool) {
 		if on {
 			p.tls = cmp.Or(p.tls, engine.NewTLS())
 		}
 	}),
-	"creds": func(p *parsed, v string) error {
+	"creds": func(p *parsedURL, v string) error {
 		if _, err := os.ReadFile(v); err != nil {
 			return badURL("has creds that name no file that can be read")
 		}
 		p.options = append(p.options, nats.UserCredentials(v))
 		return nil
 	},
-	"nkey": func(p *parsed, v string) error {
+	"nkey": func(p *parsedURL, v string) error {
 		option, err := nats.NkeyOptionFromSeed(v)
 		if err != nil {
 			return badURL("has an nkey that names no file with a seed")
@@ -122,7 +122,7 @@ var parameters = map[string]func(p *parsed, v string) error{
 		p.options = append(p.options, option)
 		return nil
 	},
-	"inbox": func(p *parsed, v string) error {
+	"inbox": func(p *parsedURL, v string) error {
 		if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
 			return badURL("has an inbox that is not a prefix of subjects")
 		}
@@ -132,8 +132,8 @@ var parameters = map[string]func(p *parsed, v string) error{
 }
 
 // boolean returns the function that sets a parameter that is true or false.
-func boolean(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
-	return func(p *parsed, v string) error {
+func boolean(key string, set func(p *parsedURL, on bool)) func(*parsedURL, string) error {
+	return func(p *parsedURL, v string) error {
 		on, err := strconv.ParseBool(v)
 		if err != nil && v != "" {
 			return badURL("has " + key + " that is neither true nor false")

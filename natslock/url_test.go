@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/natslock"
 )
 
-// hidesPassword fails the test if err, or an error that it wraps, shows the password.
-func hidesPassword(t *testing.T, err error) {
+// checkNoPassword fails the test if err, or an error that it wraps, shows the password.
+func checkNoPassword(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), "hunter2") {
@@ -62,7 +62,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"nats://host/?replicas=hunter2":          "replicas",
 	} {
 		_, err := natslock.Open(ctx, strings.Replace(url, "//host", "//joe:hunter2@host", 1))
-		hidesPassword(t, err)
+		checkNoPassword(t, err)
 		if _, ok := errors.AsType[*driver.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error about its %s", url, err, want)
 		}
@@ -107,7 +107,7 @@ func TestAFailedConnectionHasAHint(t *testing.T) {
 	} {
 		until(t, url, func() error { // a slow server does not answer in time
 			_, err := natslock.Open(ctx, url)
-			hidesPassword(t, err)
+			checkNoPassword(t, err)
 			if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, want) {
 				return fmt.Errorf("%w; want the hint %q", err, want)
 			}

@@ -14,9 +14,9 @@ import (
 )
 
 // Watch implements locktable.Watchable. A watch receives the stamps of its name, which
-// the leader of the bucket sends for each write (see stampPrefix). So a change of the
-// name costs the client that makes it no other message. In a bucket that another tool has
-// created, watches receive no stamps.
+// the leader of the bucket sends for each write (see stampPrefix). So a client that
+// changes the name sends no further message. In a bucket that another tool has created,
+// watches receive no stamps.
 func (s *store) Watch(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	s.push.loops.Go(func() {
@@ -41,7 +41,7 @@ func (s *store) followName(ctx context.Context, name string, subscribed, notify 
 	if s.ready(brief) != nil || !s.maySendStamps() {
 		return
 	}
-	var last atomic.Uint64           // the highest sequence of the stored messages
+	var last atomic.Uint64           // the sequence of the last stored message
 	stored := make(chan struct{}, 1) // has a value after a message was stored
 	subject, before := s.stampPrefix()+keyOf(name), s.nc.LastError()
 	sub, err := s.nc.Subscribe(subject, func(m *nats.Msg) {
