@@ -135,7 +135,6 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// cycle acquires and releases a name.
 func cycle(t testing.TB, d driver.Driver, name string) driver.Grant {
 	t.Helper()
 	c := mutex(name)

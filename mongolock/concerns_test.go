@@ -17,8 +17,8 @@ import (
 )
 
 // Requests have the concerns on which the guarantees depend, even if the URL has others.
-// A majority acknowledges a write, or the journal of a single server. A read of a name
-// sees every acknowledged write.
+// A majority acknowledges a write; a single server acknowledges it from its journal. A
+// read of a name sees every acknowledged write.
 func TestReadAndWriteConcerns(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -55,7 +55,7 @@ func TestReadAndWriteConcerns(t *testing.T) {
 		_, _ = d.store.Swap(within(t, 5*time.Second), []swap.Swap{{Name: "job", Value: e.Append(nil), Entry: e, Window: swap.Window{From: now, To: now}}})
 		_ = d.Close()
 		mu.Lock()
-		for command, want := range map[string][2]string{"find": {"readConcern.level", test.reads}, "findAndModify": {"writeConcern", test.writes}} {
+		for command, want := range map[string]struct{ field, value string }{"find": {"readConcern.level", test.reads}, "findAndModify": {"writeConcern", test.writes}} {
 			i := slices.IndexFunc(sent, func(c bson.Raw) bool { _, err := c.LookupErr(command); return err == nil })
 			if i < 0 {
 				t.Errorf("%s: the driver sent no %s", name, command)
@@ -65,8 +65,8 @@ func TestReadAndWriteConcerns(t *testing.T) {
 			if command == "find" {
 				got = sent[i].Lookup("readConcern", "level").StringValue()
 			}
-			if got != want[1] {
-				t.Errorf("%s: %s has %s %s, want %s", name, command, want[0], got, want[1])
+			if got != want.value {
+				t.Errorf("%s: %s has %s %s, want %s", name, command, want.field, got, want.value)
 			}
 		}
 		mu.Unlock()

@@ -76,9 +76,9 @@ func (t *store) checkShards(ctx context.Context) *engine.ConfigError {
 	}
 }
 
-// majorityReads checks whether the server supports reads with the concern "majority",
-// which the driver needs.
-func (t *store) majorityReads(ctx context.Context) []driver.Finding {
+// majorityReadFindings checks whether the server supports reads with the concern
+// "majority", which the driver needs.
+func (t *store) majorityReadFindings(ctx context.Context) []driver.Finding {
 	var s struct {
 		Engine struct {
 			Committed *bool `bson:"supportsCommittedReads"`

@@ -16,14 +16,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// With more parallel subtests, the server, which handles one request at a time, would
-	// answer later than leases end.
+	// The server handles one request at a time. With more parallel subtests, leases would
+	// end before it answers.
 	leaktest.Parallel(24)
 	leaktest.Main(m)
 }
 
-// Each subtest has its own collection, because large ones slow FerretDB down. Subtests
-// with many clients use another server, because they delay other requests.
+// Each subtest has its own collection, because large collections slow FerretDB down.
+// Subtests with many clients use another server, because they delay other requests.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	crowdServer, server, db := startServer(t), startServer(t), newDatabase()

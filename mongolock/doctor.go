@@ -37,17 +37,17 @@ func (d *lockDriver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	rights := t.rights(ctx, srv)
-	found := t.version(ctx)
+	rights := t.rightsFindings(ctx, srv)
+	found := t.versionFindings(ctx)
 	if len(rights) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
-	found = slices.Concat(found, g.topology(), clockFindings(g.LocalTime, sent, time.Now()), t.config(ctx), t.majorityReads(ctx), rights, srv.missingIndexes(ctx))
+	found = slices.Concat(found, g.topologyFindings(), clockFindings(g.LocalTime, sent, time.Now()), t.configFindings(ctx), t.majorityReadFindings(ctx), rights, srv.missingIndexes(ctx))
 	engine.SortFindings(found)
 	return found, t.driverError(ctx, ctx.Err())
 }
 
-func (t *store) version(ctx context.Context) []driver.Finding {
+func (t *store) versionFindings(ctx context.Context) []driver.Finding {
 	var b struct {
 		Version string `bson:"version"`
 		Ferret  string `bson:"ferretdbVersion"`
@@ -71,8 +71,8 @@ func (t *store) version(ctx context.Context) []driver.Finding {
 	return found
 }
 
-// topology checks which members acknowledge a write.
-func (g *greeting) topology() []driver.Finding {
+// topologyFindings checks which members acknowledge a write.
+func (g *greeting) topologyFindings() []driver.Finding {
 	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
 	switch {
 	case g.isRouter():
@@ -103,8 +103,8 @@ func clockFindings(serverTime, sent, now time.Time) []driver.Finding {
 		"synchronize both (NTP): a clock that is corrected in one step ends leases early")
 }
 
-// config checks whether a majority acknowledges writes from its journals.
-func (t *store) config(ctx context.Context) []driver.Finding {
+// configFindings checks whether a majority acknowledges writes from its journals.
+func (t *store) configFindings(ctx context.Context) []driver.Finding {
 	var c struct {
 		Config struct {
 			Journals *bool `bson:"writeConcernMajorityJournalDefault"`
@@ -118,8 +118,8 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 		"set it to true in rs.conf(), unless members keep their data in memory")
 }
 
-// rights tries the requests that the driver makes.
-func (t *store) rights(ctx context.Context, srv *server) (found []driver.Finding) {
+// rightsFindings tries the requests that the driver makes.
+func (t *store) rightsFindings(ctx context.Context, srv *server) (found []driver.Finding) {
 	noDocument := bson.D{{Key: "_id", Value: "doctor/" + t.inbox}}
 	for _, try := range []struct {
 		what string
@@ -155,11 +155,11 @@ func (srv *server) missingIndexes(ctx context.Context) []driver.Finding {
 		specs, err := in.collection.Indexes().ListSpecifications(ctx)
 		exists := err != nil // some users have no right to list indexes
 		for _, s := range specs {
-			_, lookup := s.KeysDocument.LookupErr(in.by)
+			_, lookup := s.KeysDocument.LookupErr(in.timeField)
 			exists = exists || lookup == nil && s.ExpireAfterSeconds != nil
 		}
-		found.Add(!exists, driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": the server never deletes old documents, and the collection grows",
-			fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, in.after))
+		found.Add(!exists, driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.timeField+": the server never deletes old documents, and the collection grows",
+			fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.timeField, in.maxAgeSeconds))
 	}
 	return found
 }

@@ -34,10 +34,10 @@ func (d *document) stored() (s swap.Stored, err error) {
 	return swap.Stored{Value: e.ValueAt(locktable.At(d.At)), Version: uint64(d.Version)}, nil
 }
 
-// envelope returns the envelope that a swap stores. The server rounds a stamp down to the
-// millisecond, so an update up to a millisecond after the window would still count. So
-// envelope ends the window a millisecond earlier.
-func envelope(s *swap.Swap) *stamped.Envelope {
+// newEnvelope returns the envelope that a swap stores. The server rounds a stamp down to
+// the millisecond, so an update up to a millisecond after the window would still count.
+// So newEnvelope ends the window a millisecond earlier.
+func newEnvelope(s *swap.Swap) *stamped.Envelope {
 	e := stamped.Next(*s, nil)
 	e.Window.To = e.Window.To.Add(-time.Millisecond)
 	return e
@@ -50,14 +50,14 @@ func replacedFilter(s *swap.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
 
-func (t *store) update(s *swap.Swap, version uint64) bson.D {
+func (t *store) updateFor(s *swap.Swap, version uint64) bson.D {
 	forget := time.UnixMicro(int64(s.Entry.Ends())).Add(t.Retention)
 	return bson.D{
 		{Key: "$currentDate", Value: bson.D{{Key: "at", Value: true}}},
 		{Key: "$set", Value: bson.D{
 			{Key: "version", Value: int64(version)},
-			{Key: "envelope", Value: envelope(s).Append(nil)},
-			{Key: "holders", Value: holders(s.Entry)},
+			{Key: "envelope", Value: newEnvelope(s).Append(nil)},
+			{Key: "holders", Value: shownHolders(s.Entry)},
 			{Key: "waiting", Value: len(s.Entry.Queue)},
 			{Key: "fence", Value: int64(s.Entry.Fence)},
 		}},
@@ -71,7 +71,7 @@ func (t *store) update(s *swap.Swap, version uint64) bson.D {
 const maxDocumentBytes = 16 << 20
 
 // checkSize returns an error for a claim whose entry is too large for one more claim. A
-// document has the new value, the previous value, and the columns for people.
+// document has the new value, the previous value, and the fields for people.
 func (t *store) checkSize(s *swap.Swap) error {
 	if s.ReserveBytes == 0 || 2*(len(s.Value)+s.ReserveBytes)+maxShownHolders*(driver.MaxLabelSize+64) <= t.maxBytes {
 		return nil
@@ -85,8 +85,8 @@ func (t *store) checkSize(s *swap.Swap) error {
 // maxShownHolders is the number of holders that a document shows to people.
 const maxShownHolders = 100
 
-// holders returns the owners of the holders, for people who read the document.
-func holders(e *locktable.Entry) bson.A {
+// shownHolders describes the holders for people who read the document.
+func shownHolders(e *locktable.Entry) bson.A {
 	all := bson.A{}
 	for _, h := range e.Holders[:min(len(e.Holders), maxShownHolders)] {
 		all = append(all, bson.D{

@@ -86,8 +86,8 @@ func TestRoundTrips(t *testing.T) {
 		step()
 		return requests.Load() - before
 	}
-	// If the machine stops for a moment, the driver has to ask for the time again, and to
-	// repeat a step. So each step may need three tries.
+	// If the machine pauses, the driver asks for the time again, and repeats a step. So
+	// each step has three tries.
 	for i, want := range []int64{2, 1, 1, 1} {
 		var acquired, released int64
 		for try := range 3 {
@@ -117,8 +117,8 @@ func TestConnectionsThatAreCut(t *testing.T) {
 	servertest.Storm(t, []driver.Driver{open(t, url), open(t, url)}, p.Heal) // ends all connections
 }
 
-// After the server was killed and restarted, held names are still held, and a waiter gets
-// its name.
+// After the server was killed and restarted, held names are still held, and a waiter
+// still gets its name.
 func TestAServerThatIsRestarted(t *testing.T) {
 	t.Parallel()
 	if realURL() != "" {
@@ -197,7 +197,7 @@ func TestFindingsOfTheTopology(t *testing.T) {
 		"arbiter":   {SetName: "rs", Hosts: []string{"a", "b"}, Arbiters: []string{"c"}},
 		"sharded":   {Msg: "isdbgrid"},
 	} {
-		found := g.topology()
+		found := g.topologyFindings()
 		if want == "" && len(found) != 0 || want != "" && (len(found) != 1 || !strings.Contains(found[0].Detail, want)) {
 			t.Errorf("%+v: %+v; want %q", g, found, want)
 		}

@@ -67,7 +67,7 @@ func startFerretDB(t testing.TB) *testServer {
 	return s
 }
 
-// run starts the process. It also restarts it after Kill.
+// run starts the process, for the first time or after Kill.
 func (s *testServer) run() {
 	s.TB.Helper()
 	cmd := exec.Command(testservers.Build(s.TB, "ferretdb"), "-data", s.Dir, "-listen", s.addr)

@@ -12,18 +12,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A member is a proxy for a FerretDB, and imitates the primary of a replica set. It makes
-// a write that is sent twice only once, and can give the answers of a failing primary. It
-// records all commands.
+// A member is a proxy for a FerretDB, and imitates the primary of a replica set. If a
+// write is sent twice, it makes the write only once. It can give the answers of a failing
+// primary, and records all commands.
 type member struct {
-	addr, to string
-	l        net.Listener
+	addr, serverAddr string
+	listener         net.Listener
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	sent  []sentCommand
-	plans []*plan
-	done  map[string]bson.D // the answers to retryable writes, by writeID
+	mu      sync.Mutex // protects the fields below
+	conns   map[net.Conn]bool
+	sent    []sentCommand
+	plans   []*plan
+	answers map[string]bson.D // the answers to retryable writes, by writeID
 }
 
 // sentCommand is a command and its answer.
@@ -44,11 +44,11 @@ type plan struct {
 	matches func(c bson.D) bool // nil matches any command of this name
 }
 
-func startMember(t testing.TB, to string) *member {
+func startMember(t testing.TB, serverAddr string) *member {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
-	m := &member{addr: l.Addr().String(), to: to, l: l, conns: map[net.Conn]bool{}, done: map[string]bson.D{}}
+	m := &member{addr: l.Addr().String(), serverAddr: serverAddr, listener: l, conns: map[net.Conn]bool{}, answers: map[string]bson.D{}}
 	var loops sync.WaitGroup
 	loops.Go(func() { m.serve(&loops) })
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func (m *member) takeCommands(names ...string) (out []sentCommand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sent {
-		if to, _ := s.command[0].Value.(string); slices.Contains(names, s.name) && (s.name == "aggregate" || to != signals) {
+		if collection, _ := s.command[0].Value.(string); slices.Contains(names, s.name) && (s.name == "aggregate" || collection != signals) {
 			out = append(out, s)
 		}
 	}
@@ -91,11 +91,11 @@ func (m *member) takeCommands(names ...string) (out []sentCommand) {
 
 func (m *member) serve(loops *sync.WaitGroup) {
 	for {
-		client, err := m.l.Accept()
+		client, err := m.listener.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", m.to)
+		server, err := net.Dial("tcp", m.serverAddr)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -110,14 +110,14 @@ func (m *member) serve(loops *sync.WaitGroup) {
 				defer m.mu.Unlock()
 				delete(m.conns, client)
 			}()
-			for m.pass(client, server) == nil {
+			for m.forward(client, server) == nil {
 			}
 		})
 	}
 }
 
-// pass forwards one command and its answer.
-func (m *member) pass(client, server net.Conn) error {
+// forward forwards one command and its answer.
+func (m *member) forward(client, server net.Conn) error {
 	request, err := readMessage(client)
 	if err != nil {
 		return err
@@ -180,14 +180,14 @@ func writeID(command bson.D) string {
 func (m *member) firstAnswer(command bson.D) bson.D {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.done[writeID(command)]
+	return m.answers[writeID(command)]
 }
 
 func (m *member) remember(command, answer bson.D) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := writeID(command); w != "" {
-		m.done[w] = answer
+		m.answers[w] = answer
 	}
 }
 
@@ -210,7 +210,7 @@ func (m *member) asPrimary(answer bson.D) bson.D {
 
 // The protocol: mongodb.com/docs/manual/reference/mongodb-wire-protocol
 const (
-	headerLen = 16 // length, id, id of what it answers, kind: 4 bytes each
+	headerLen = 16 // length, id, id of the request, kind: 4 bytes each
 	kindQuery = 2004
 	kindReply = 1
 )
@@ -228,7 +228,7 @@ func readMessage(from io.Reader) ([]byte, error) {
 
 func isQuery(m []byte) bool { return binary.LittleEndian.Uint32(m[12:]) == kindQuery }
 
-// commandOf reads a command, with the documents beside it as a field.
+// commandOf reads a command. A section of documents after it becomes a field.
 func commandOf(request []byte) (command bson.D) {
 	if isQuery(request) { // flags, the name of a collection, two numbers, the command
 		at := headerLen + 4
@@ -318,8 +318,8 @@ func refusal(code int32, name string, labels ...string) bson.D {
 	return d
 }
 
-// concernError returns the error that a server adds if it does not know that a majority
-// has the write.
+// concernError returns the error that a server adds to its answer if it does not know
+// that a majority has the write.
 func concernError(code int32, name string, labels ...string) bson.D {
 	d := bson.D{{Key: "writeConcernError", Value: bson.D{
 		{Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name},

@@ -24,12 +24,12 @@ func newPoller(t *store, srv *server, deliver func(driver.Signal)) *engine.Polle
 
 // pollSignals reads the signals for this client, delivers them, and deletes them.
 func (t *store) pollSignals(ctx context.Context, srv *server, deliver func(driver.Signal)) error {
-	c, err := srv.signals.Find(ctx, ofInbox("_id", t.inbox))
+	c, err := srv.signals.Find(ctx, inboxFilter("_id", t.inbox))
 	if err != nil {
 		return err
 	}
 	var ids bson.A
-	err = each(ctx, c, func(m *message) error {
+	err = eachDocument(ctx, c, func(m *message) error {
 		ids = append(ids, m.ID)
 		if s, ok := engine.DecodeSignal(m.Signal); ok {
 			deliver(s)

@@ -14,8 +14,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// A program's own requests may take all connections of its pool. Steps then wait for a
-// connection, and are in time or void.
+// A program's own requests may take all connections of its pool. A step then waits for a
+// connection. It takes effect within its window, or never.
 func TestAPoolThatIsUsedUp(t *testing.T) {
 	t.Parallel()
 	m := startMember(t, startFerretDB(t).addr)
@@ -35,7 +35,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	own.Go(func() { _ = db.Collection("own").FindOne(ctx, bson.D{}).Err() })
 	<-busy
 	if _, err := d.Acquire(within(t, 300*time.Millisecond), mutex("job")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v; want the end of its ctx", err)
+		t.Errorf("%v; want context.DeadlineExceeded", err)
 	}
 	waited := mutex("waited")
 	var steps sync.WaitGroup
@@ -76,6 +76,6 @@ func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	defer cancel()
 	err = s.driverError(expired, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
 	if explained(t, err, false, "maxPoolSize"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v; want the end of its ctx", err)
+		t.Errorf("%v; want context.DeadlineExceeded", err)
 	}
 }

@@ -65,8 +65,8 @@ func TestARepeatedWriteCountsOnce(t *testing.T) {
 				t.Errorf("%s: %d times %s; want the same write twice", what, len(all), command)
 				return
 			}
-			if done := p.replace == nil; all[1].repeated != done {
-				t.Errorf("%s: the first write took effect: %v; want %v", what, !done, done)
+			if hasEffect := p.replace == nil; all[1].repeated != hasEffect {
+				t.Errorf("%s: the first write took effect: %v; want %v", what, !hasEffect, hasEffect)
 			}
 			// If the client had to find a new primary, the repeated write was late, and
 			// so void.
@@ -175,17 +175,17 @@ func TestRightsThatAreMissing(t *testing.T) {
 			t.Errorf("%s: %v; want the name in the error", command, err)
 		}
 	}
-	// Without indexes and signals everything works, but waiters get names later.
+	// Without the rights to create indexes and to store signals, waiters get names later.
 	for range 2 {
 		m.addPlans(&plan{command: "createIndexes", replace: refusal(unauthorized, "Unauthorized")})
 		m.addPlans(&plan{command: "insert", replace: refusal(unauthorized, "Unauthorized")})
 	}
-	poor := open(t, m.url(db))
-	c, waiter := mutex("poor"), mutex("poor")
-	gets(t, poor, c)
+	limited := open(t, m.url(db))
+	c, waiter := mutex("limited"), mutex("limited")
+	gets(t, limited, c)
 	waiter.Queue = true
 	isRefused(t, d, waiter)
-	if err := poor.Release(within(t, 10*time.Second), lease(c)); err != nil {
+	if err := limited.Release(within(t, 10*time.Second), lease(c)); err != nil {
 		t.Error(err)
 	}
 	gets(t, d, waiter)
@@ -235,7 +235,7 @@ func TestCommandsOfTheDriver(t *testing.T) {
 		}
 		seen[kind]++
 	}
-	// A late write is repeated.
+	// The numbers may be larger, because a late write is repeated.
 	if seen["find"] < 2 || seen["findAndModify"] < 3 || seen["update"] < 1 || seen["find many"] < 1 {
 		t.Errorf("%v; want two finds, three findAndModify, and one update with a find of many", seen)
 	}

@@ -41,7 +41,7 @@ type greeting struct {
 func (g *greeting) isRouter() bool     { return g.Msg == "isdbgrid" }
 func (g *greeting) isReplicated() bool { return g.SetName != "" || g.isRouter() }
 
-// server returns the server's abilities. It asks the server for them once.
+// server returns the server's abilities. After the first answer it sends no request.
 func (t *store) server(ctx context.Context) (*server, error) {
 	if srv := t.srv.Load(); srv != nil {
 		return srv, nil
@@ -54,7 +54,7 @@ func (t *store) server(ctx context.Context) (*server, error) {
 		return nil, engine.Failure(configErr, t.location(), "", advice)
 	}
 	if srv := t.serverOf(g); t.life.Err() == nil && t.srv.CompareAndSwap(nil, srv) {
-		t.loops.Go(func() { t.index(srv) })
+		t.loops.Go(func() { t.createIndexes(srv) })
 	}
 	return t.srv.Load(), t.life.Err()
 }
@@ -78,9 +78,9 @@ func (t *store) greet(ctx context.Context) (*greeting, error) {
 //
 // A majority acknowledges grants, so no election loses them. A single server has no
 // majority, and writes its journal. Reads of one name are linearizable on a replica set,
-// because a former primary that has not detected an election cannot answer them. With an
-// outdated answer, the driver could grant nothing, because the swap would fail, but it
-// could report a loss although the lease holds.
+// because a former primary that has not detected an election cannot answer them. An
+// outdated answer could cause no grant, because the swap would fail. But the driver could
+// report a loss although the lease holds.
 func (t *store) serverOf(g *greeting) *server {
 	acknowledged, newest, read := writeconcern.Majority(), readconcern.Linearizable(), readconcern.Majority()
 	if !g.isReplicated() {
@@ -98,24 +98,24 @@ func (t *store) serverOf(g *greeting) *server {
 
 // A ttlIndex makes the server delete old documents.
 type ttlIndex struct {
-	collection *mongo.Collection
-	by         string // the field that has a time
-	after      int32  // the age of that time, in seconds
+	collection    *mongo.Collection
+	timeField     string // the field that has a time
+	maxAgeSeconds int32  // the age of that time, in seconds
 }
 
 func (srv *server) ttlIndexes() []ttlIndex {
-	return []ttlIndex{{srv.entries, "forget", 0}, {srv.signals, "at", signalLife}}
+	return []ttlIndex{{srv.entries, "forget", 0}, {srv.signals, "at", signalTTLSeconds}}
 }
 
-// index creates the collections, and the indexes by which the server deletes old
+// createIndexes creates the collections, and the indexes by which the server deletes old
 // documents. Many processes may do so at the same time. The indexes only save space, so
-// index runs during the first steps, and the doctor reports a missing index.
-func (t *store) index(srv *server) {
+// createIndexes runs during the first steps, and the doctor reports a missing index.
+func (t *store) createIndexes(srv *server) {
 	ctx, cancel := context.WithTimeout(t.life, time.Minute)
 	defer cancel()
 	for _, i := range srv.ttlIndexes() {
 		_, _ = i.collection.Indexes().CreateOne(ctx, mongo.IndexModel{
-			Keys: bson.D{{Key: i.by, Value: 1}}, Options: options.Index().SetExpireAfterSeconds(i.after),
+			Keys: bson.D{{Key: i.timeField, Value: 1}}, Options: options.Index().SetExpireAfterSeconds(i.maxAgeSeconds),
 		})
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // Signals for other clients are documents. On a replica set, each driver has a change
 // stream for its own inbox. On a single server, the driver polls for signals, and deletes
-// a signal that it has read. The server deletes all others after signalLife.
-const signalLife = 60 // the time until the server deletes a signal, in seconds
+// a signal that it has read. The server deletes all others after signalTTLSeconds.
+const signalTTLSeconds = 60
 
 // message is a stored signal. Its id begins with the inbox, so that a query for one inbox
 // needs no second index.
@@ -28,13 +28,13 @@ type message struct {
 	Signal string    `bson:"signal"`
 }
 
-func ofInbox(field, inbox string) bson.D {
+func inboxFilter(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }
 
-// send stores the signals of the swaps that took effect. It ignores errors, because a
-// waiter without a signal repeats its request later.
-func (t *store) send(ctx context.Context, srv *server, swaps []swap.Swap, swapped []swap.Swapped) {
+// sendSignals stores the signals of the swaps that took effect. It ignores errors,
+// because a waiter without a signal repeats its request later.
+func (t *store) sendSignals(ctx context.Context, srv *server, swaps []swap.Swap, swapped []swap.Swapped) {
 	var all []any
 	for i := range swaps {
 		if !swapped[i].Done {
@@ -60,24 +60,24 @@ func (t *store) listen(deliver func(driver.Signal)) {
 	}
 	srv, err := t.server(t.life)
 	if err != nil {
-		return // only at Close: before PollSooner a claim was answered, so the server is known
+		return // only at Close, because the claim before PollSooner has stored the server
 	}
 	if srv.pushes {
-		t.stream(srv, deliver)
+		t.followStream(srv, deliver)
 	}
 	newPoller(t, srv, deliver).Run(t.life)
 }
 
-// stream delivers the signals of a change stream until the driver is closed, or the
+// followStream delivers the signals of a change stream until the driver is closed, or the
 // server refuses the stream several times in a row.
-func (t *store) stream(srv *server, deliver func(driver.Signal)) {
+func (t *store) followStream(srv *server, deliver func(driver.Signal)) {
 	ctx, cancel := context.WithCancel(t.life)
 	defer cancel()
-	attempts := 0 // attempts to open a stream since the last signal
+	attempts := 0 // to open a stream, since the last signal
 	run := func(ctx context.Context, subscribed func()) {
 		attempts++
 		c, err := srv.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
-			ofInbox("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
+			inboxFilter("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
 		if err == nil {
 			subscribed()
 			for c.Next(ctx) {

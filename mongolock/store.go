@@ -28,7 +28,7 @@ type store struct {
 	clock    swap.Clock
 	claims   *engine.Claims
 	maxBytes int    // the server's limit for a document, in bytes
-	close    func() // closes what the driver opened
+	close    func() // closes the client if the driver opened it
 
 	life  context.Context // ends at Close
 	end   context.CancelFunc
@@ -56,12 +56,12 @@ func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 	if len(names) == 1 {
 		entries, id = srv.latest, names[0]
 	}
-	timeKnown := t.askTimeBeside(ctx)
+	timeAnswered := t.askTimeConcurrently(ctx)
 	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: id}})
 	all := make([]swap.Stored, len(names))
 	if err == nil {
 		found := map[string]swap.Stored{}
-		err = each(ctx, c, func(d *document) (err error) {
+		err = eachDocument(ctx, c, func(d *document) (err error) {
 			found[d.Name], err = d.stored()
 			return err
 		})
@@ -69,12 +69,12 @@ func (t *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 			all[i] = found[name]
 		}
 	}
-	<-timeKnown
+	<-timeAnswered
 	return all, t.driverError(ctx, err)
 }
 
-// each decodes the documents of a cursor.
-func each[D any](ctx context.Context, c *mongo.Cursor, f func(*D) error) error {
+// eachDocument decodes the documents of a cursor.
+func eachDocument[D any](ctx context.Context, c *mongo.Cursor, f func(*D) error) error {
 	defer c.Close(ctx)
 	for c.Next(ctx) {
 		var d D
@@ -95,9 +95,9 @@ func decode(c *mongo.Cursor, into any) error {
 	return nil
 }
 
-// askTimeBeside asks for the server's time concurrently with another request, unless the
-// time is known.
-func (t *store) askTimeBeside(ctx context.Context) (done <-chan struct{}) {
+// askTimeConcurrently asks for the server's time concurrently with another request,
+// unless the time is known.
+func (t *store) askTimeConcurrently(ctx context.Context) (done <-chan struct{}) {
 	answered := make(chan struct{})
 	if _, ok := t.clock.Window(time.Now()); ok {
 		close(answered)
@@ -139,7 +139,7 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 			swapped[i] = t.swapResult(&swaps[i], versions[i], stamp, sent)
 		}
 	}
-	t.send(ctx, srv, swaps, swapped)
+	t.sendSignals(ctx, srv, swaps, swapped)
 	return swapped, nil
 }
 
@@ -147,15 +147,15 @@ func (t *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 //
 // MongoDB's client sends a write again if its answer was lost. A server that recognizes
 // the second write returns the outcome of the first one. Otherwise the second write finds
-// the version of the first one, and changes nothing. The driver then repeats the step,
-// which finds that version, too.
+// the version that the first one wrote, and changes nothing. The driver then repeats the
+// step, which finds that version, too.
 func (t *store) swapOne(ctx context.Context, srv *server, s *swap.Swap, version uint64) (map[uint64]time.Time, error) {
 	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
 	if srv.canProject {
-		o.SetProjection(stamp)
+		o.SetProjection(stampProjection)
 	}
 	var d document
-	err := srv.entries.FindOneAndUpdate(ctx, replacedFilter(s), t.update(s, version), o).Decode(&d)
+	err := srv.entries.FindOneAndUpdate(ctx, replacedFilter(s), t.updateFor(s, version), o).Decode(&d)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err): // the document has another version
 		return nil, nil
@@ -165,7 +165,7 @@ func (t *store) swapOne(ctx context.Context, srv *server, s *swap.Swap, version 
 	return map[uint64]time.Time{uint64(d.Version): d.At}, nil
 }
 
-var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
+var stampProjection = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
 
 // swapMany makes many swaps in two round trips, because the answer to the writes does not
 // have the stamps.
@@ -174,18 +174,18 @@ func (t *store) swapMany(ctx context.Context, srv *server, swaps []swap.Swap, ve
 	for i := range swaps {
 		s := &swaps[i]
 		names[i] = s.Name
-		models[i] = mongo.NewUpdateOneModel().SetFilter(replacedFilter(s)).SetUpdate(t.update(s, versions[i])).SetUpsert(s.Version == 0)
+		models[i] = mongo.NewUpdateOneModel().SetFilter(replacedFilter(s)).SetUpdate(t.updateFor(s, versions[i])).SetUpsert(s.Version == 0)
 	}
 	_, err := srv.entries.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
 	if err != nil && !onlyDuplicates(err) {
 		return nil, err
 	}
-	c, err := srv.entries.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, options.Find().SetProjection(stamp))
+	c, err := srv.entries.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, options.Find().SetProjection(stampProjection))
 	if err != nil {
 		return nil, err
 	}
 	stamps := map[uint64]time.Time{}
-	return stamps, each(ctx, c, func(d *document) error {
+	return stamps, eachDocument(ctx, c, func(d *document) error {
 		stamps[uint64(d.Version)] = d.At
 		return nil
 	})
@@ -202,12 +202,12 @@ func onlyDuplicates(err error) bool {
 // swap has also replaced the document, but the previous value still counts.
 func (t *store) swapResult(s *swap.Swap, version uint64, stamp, sent time.Time) swap.Swapped {
 	at := locktable.At(stamp)
-	if envelope(s).InsideWindow(at) {
+	if newEnvelope(s).InsideWindow(at) {
 		t.clock.RecordInside(s.Window)
 		t.clock.Learn(at, sent, time.Now())
 		return swap.Swapped{Done: true, Version: version}
 	}
-	// The known time of the server was wrong: another server may have answered "hello".
+	// The assumed time of the server was wrong: another server may have answered "hello".
 	// The stamp is the time of the present server.
 	t.clock.RecordOutside(s.Window)
 	t.clock.Learn(at, sent, time.Now())
@@ -260,7 +260,7 @@ func decodeNamed(c *mongo.Cursor) (n swap.Named, err error) {
 	return n, err
 }
 
-// A prefix followed by maxSuffix sorts after all names with that prefix.
+// maxSuffix makes a prefix sort after all names with that prefix.
 var maxSuffix = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
 
 // prefixFilter returns the filter for the names with a prefix. MongoDB compares strings

@@ -14,11 +14,11 @@ import (
 
 const signals = "pawl.signals"
 
-// streamAnswer returns the answer of a change stream's cursor.
-func streamAnswer(name string, changes ...any) bson.D {
+// streamAnswer returns the answer of a change stream's cursor with these changes.
+func streamAnswer(batch string, changes ...any) bson.D {
 	return bson.D{
 		{Key: "cursor", Value: bson.D{
-			{Key: "id", Value: int64(77)}, {Key: "ns", Value: "db." + signals}, {Key: name, Value: append(bson.A{}, changes...)},
+			{Key: "id", Value: int64(77)}, {Key: "ns", Value: "db." + signals}, {Key: batch, Value: append(bson.A{}, changes...)},
 			{Key: "postBatchResumeToken", Value: bson.D{{Key: "_data", Value: "1"}}},
 		}},
 		{Key: "ok", Value: 1.0},

@@ -19,14 +19,14 @@ var tlsFiles = []string{"tlsCAFile", "tlsCertificateKeyFile", "tlsCertificateFil
 // A dialer reads the files of the URL again for the TLS of each connection. MongoDB's
 // client reads them once.
 type dialer struct {
-	url  string                     // a URL with only the parameters of TLS
-	last atomic.Pointer[tls.Config] // the last valid content of the files
+	url        string                     // a URL with only the parameters of TLS
+	lastConfig atomic.Pointer[tls.Config] // the last valid content of the files
 
 	revocation *ocsp.VerifyOptions // nil if the dialer does not check for revoked certificates
 }
 
-// rereadFiles sets a dialer if the URL names files. It also removes the client's TLS
-// configuration, because the client would otherwise begin TLS a second time.
+// rereadFiles gives the client a dialer if the URL names files. It also removes the
+// client's TLS configuration, because the client would otherwise begin TLS a second time.
 func rereadFiles(client *options.ClientOptions, query url.Values) {
 	if client.TLSConfig == nil || !slices.ContainsFunc(tlsFiles, query.Has) {
 		return
@@ -38,11 +38,11 @@ func rereadFiles(client *options.ClientOptions, query url.Values) {
 		}
 	}
 	d := &dialer{url: "mongodb://localhost/?" + own.Encode()}
-	d.last.Store(client.TLSConfig)
-	if off := client.DisableCertificateRevocationCheck; off == nil || !*off {
+	d.lastConfig.Store(client.TLSConfig)
+	if disabled := client.DisableCertificateRevocationCheck; disabled == nil || !*disabled {
 		d.revocation = &ocsp.VerifyOptions{Cache: ocsp.NewCache(), HTTPClient: client.HTTPClient}
-		if off := client.DisableOCSPEndpointCheck; off != nil {
-			d.revocation.DisableEndpointChecking = *off
+		if disabled := client.DisableOCSPEndpointCheck; disabled != nil {
+			d.revocation.DisableEndpointChecking = *disabled
 		}
 	}
 	client.SetDialer(d)
@@ -53,9 +53,9 @@ func rereadFiles(client *options.ClientOptions, query url.Values) {
 func (d *dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	now := options.Client().ApplyURI(d.url)
 	if now.Validate() == nil && now.TLSConfig != nil { // if not, another program may be writing the files
-		d.last.Store(now.TLSConfig)
+		d.lastConfig.Store(now.TLSConfig)
 	}
-	secure := tls.Dialer{Config: d.last.Load()}
+	secure := tls.Dialer{Config: d.lastConfig.Load()}
 	conn, err := secure.DialContext(ctx, network, addr)
 	if err != nil || d.revocation == nil || secure.Config.InsecureSkipVerify {
 		return conn, err

@@ -55,7 +55,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	if strings.ContainsAny(p.database, "/\\. \"$\x00") || len(p.database) > 63 {
 		return nil, invalid("has an invalid name of a database", urlForm)
 	}
-	if err := p.setOwn(query); err != nil {
+	if err := p.readOwnParameters(query); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Concat(ownParameters, ignoredParameters) {
@@ -78,7 +78,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	return p, nil
 }
 
-// parameters reads the parameters, and ignores the case of their names, as MongoDB does.
+// parameters returns the parameters. It ignores the case of their names, as MongoDB does.
 func parameters(u *url.URL) (url.Values, error) {
 	known := slices.Concat(ownParameters, clientParameters, ignoredParameters)
 	var parts []string
@@ -96,8 +96,8 @@ func parameters(u *url.URL) (url.Values, error) {
 	return driver.URLParameters(&plain, urlArgument, known, "readPreferenceTags")
 }
 
-// setOwn reads the fields of Options.
-func (p *parsedURL) setOwn(query url.Values) (err error) {
+// readOwnParameters reads the fields of Options.
+func (p *parsedURL) readOwnParameters(query url.Values) (err error) {
 	if p.options.Collection = query.Get("collection"); query.Has("collection") && p.options.Collection == "" {
 		return invalid("has a collection that cannot be read", "a name")
 	}

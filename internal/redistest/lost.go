@@ -11,10 +11,9 @@ import (
 )
 
 // CheckLostReplies loses the answer to each step after the server has run it. A repeated
-// step must get the same answer, or have no second effect, and no holder may conclude
-// that its lease is lost. The proxy recognizes renewals and releases by the hashes of
-// their scripts, not by the token, because an earlier request may arrive late on a slow
-// machine.
+// step must get the same answer, or have no second effect, and no holder may lose its
+// lease. The proxy recognizes renewals and releases by the hashes of their scripts, not
+// by the token, because an earlier request may arrive late on a slow machine.
 func CheckLostReplies(tb TB, renewSHA, releaseSHA string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -138,7 +137,6 @@ func (l *lossyPair) loseAnswers(what string, times int, text string, step func(c
 	<-lost
 }
 
-// holder returns the only holder of a name.
 func (l *lossyPair) holder(name string) driver.Holder {
 	l.Helper()
 	e, err := l.near.Inspect(context.Background(), name)

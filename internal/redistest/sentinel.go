@@ -21,8 +21,7 @@ type SentinelGroup struct {
 	Sentinels       []*Server
 }
 
-// StartSentinelGroup starts a group, and waits until its Sentinels could replace the
-// master.
+// StartSentinelGroup starts a group, and waits until it could replace its master.
 func StartSentinelGroup(tb TB, args ...string) *SentinelGroup {
 	tb.Helper()
 	g := &SentinelGroup{Master: Start(tb, args...)}

@@ -142,8 +142,7 @@ func becomesFree(tb TB, d driver.Driver) {
 	})
 }
 
-// SilentAddr returns an address whose connections the kernel accepts, but no process
-// answers.
+// SilentAddr returns an address that accepts connections, and never answers.
 func SilentAddr(tb TB) string {
 	tb.Helper()
 	silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
