@@ -28,7 +28,7 @@ func openClient(t *testing.T, url string) *pawl.Client {
 func TestOneAtATimeOnBadDays(t *testing.T) {
 	nightly(t, "it is a storm on a cluster")
 	t.Parallel()
-	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
+	c := etcdtest.Setup{Members: 3, CanBeCut: true}.Start(t)
 	admin := client(t, c.Addrs()...)
 	turns := servertest.NewTurns(t, 2*time.Second)
 	for i, url := range []string{c.URL(), c.URL(), "etcd://" + c.Addrs()[0], "etcd://" + c.Addrs()[1], "etcd://" + c.Addrs()[2]} {
@@ -61,7 +61,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 	nightly(t, "it starts a cluster")
 	t.Parallel()
-	c := etcdtest.Setup{Members: 3, Wires: true}.Start(t)
+	c := etcdtest.Setup{Members: 3, CanBeCut: true}.Start(t)
 	admin := client(t, c.Addrs()...)
 	m := leader(t, c, admin)
 	others := slices.DeleteFunc(c.Addrs(), func(a string) bool { return a == m.Addr })

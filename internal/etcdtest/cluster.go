@@ -30,7 +30,7 @@ type Cluster struct {
 	tb             TB
 	initialCluster []string // the parts of etcd's argument --initial-cluster
 	tls            bool
-	wires          *wires // nil if the members reach each other directly
+	network        *peerNetwork // nil if the members reach each other directly
 }
 
 // A Member is one process.
@@ -48,11 +48,11 @@ type Member struct {
 
 // Setup has the settings with which a cluster is started.
 type Setup struct {
-	Members int
-	Args    []string              // further arguments of each member
-	Wires   bool                  // the network between the members can be cut, see Cluster.Cut
-	TLS     *certtest.Identity    // clients use TLS with certificates of this authority
-	Begin   func(*exec.Cmd) error // starts a process; nil: exec.Cmd.Start
+	Members  int
+	Args     []string              // further arguments of each member
+	CanBeCut bool                  // the network between the members can be cut, see Cluster.Cut
+	TLS      *certtest.Identity    // clients use TLS with certificates of this authority
+	Begin    func(*exec.Cmd) error // starts a process; nil: exec.Cmd.Start
 }
 
 // Start starts a cluster whose members have these additional arguments, and waits until
@@ -70,8 +70,8 @@ func (s Setup) Start(tb TB) *Cluster {
 		path = testservers.Build(tb, "etcd")
 	}
 	c := &Cluster{tb: tb, tls: s.TLS != nil}
-	if s.Wires {
-		c.wires = &wires{healed: make(chan struct{})}
+	if s.CanBeCut {
+		c.network = &peerNetwork{healed: make(chan struct{})}
 	}
 	for i := range s.Members {
 		c.newMember(path, fmt.Sprintf("m%d", i)).begin = s.Begin
@@ -114,12 +114,12 @@ func (c *Cluster) Join(add func(peer string)) *Member {
 	return m
 }
 
-// args returns the arguments of one member. With wires it also starts a proxy.
+// args returns the arguments of one member. With CanBeCut it also starts a proxy.
 func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 	scheme, listenAddr := "http://", m.Peer
-	if c.wires != nil {
+	if c.network != nil {
 		listenAddr = "127.0.0.1:" + servertest.FreePort(tb)
-		c.wires.startProxy(tb, m.Peer, listenAddr)
+		c.network.startProxy(tb, m.Peer, listenAddr)
 	}
 	var tls []string
 	if c.tls {
@@ -171,7 +171,7 @@ func (m *Member) launch() {
 	m.Launch(exec.Command(m.path, m.args...), m.begin)
 }
 
-// await waits until the member accepts clients, which it does after a leader is elected.
+// await waits until the member accepts clients. It does so after a leader was elected.
 func (m *Member) await() {
 	m.TB.Helper()
 	m.Await(func() error {
@@ -198,8 +198,8 @@ func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }
 
 var shared servertest.Shared[*Cluster]
 
-// patientArgs are for a server that still answers after the machine has stood still for
-// some seconds: etcd waits for its own steps for 5 s and twice the election timeout. The
+// patientArgs let a server still answer after the machine has stood still for some
+// seconds: etcd waits for its own steps for 5 s and twice the election timeout. The
 // server's leases last at least one and a half times the election timeout.
 var patientArgs = []string{"--election-timeout", "20000"}
 

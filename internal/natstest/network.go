@@ -31,11 +31,11 @@ func StartNetwork(tb TB, n int) *Network {
 	}
 	for i := range n {
 		// The nodes announce each other's addresses, which lead nowhere here.
-		s := configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
+		s := newServer(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, advertise: %q, no_advertise: true, pool_size: 1, routes: [%s] }",
 			listenAddrs[i], "127.0.0.1:1", strings.Join(routes[i], ", ")))
 		w.Nodes = append(w.Nodes, s)
-		s.run()
+		s.launch()
 	}
 	for _, s := range w.Nodes {
 		s.awaitPort()

@@ -51,15 +51,16 @@ var starting = make(chan struct{}, runtime.NumCPU())
 // its configuration file.
 func Start(tb TB, config string, env ...string) *Server {
 	tb.Helper()
-	s := configured(tb, "", config)
+	s := newServer(tb, "", config)
 	s.Run(env...)
 	return s
 }
 
-// StartWith is Start, but starts the process with a function, now and in each Run.
+// StartWith starts a server with JetStream. It calls begin to start the process, now and
+// in each Run.
 func StartWith(tb TB, begin func(*exec.Cmd) error) *Server {
 	tb.Helper()
-	s := configured(tb, "", "")
+	s := newServer(tb, "", "")
 	s.begin = begin
 	s.Run()
 	return s
@@ -75,10 +76,10 @@ func StartCluster(tb TB, n int) []*Server {
 	starting <- struct{}{}
 	defer func() { <-starting }()
 	for i := range nodes {
-		nodes[i] = configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
+		nodes[i] = newServer(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
 			"cluster { name: c1, listen: %q, no_advertise: true, routes: [nats://%s] }",
 			routes[i], strings.Join(routes, ", nats://")))
-		nodes[i].run()
+		nodes[i].launch()
 	}
 	for _, s := range nodes {
 		s.awaitPort()
@@ -86,7 +87,7 @@ func StartCluster(tb TB, n int) []*Server {
 	return nodes
 }
 
-func configured(tb TB, name, config string) *Server {
+func newServer(tb TB, name, config string) *Server {
 	tb.Helper()
 	s := &Server{Process: servertest.Process{TB: tb, Dir: tb.TempDir()}, Addr: "127.0.0.1:" + servertest.FreePort(tb)}
 	file := filepath.Join(s.Dir, "nats.conf")
@@ -108,7 +109,7 @@ func (s *Server) Run(env ...string) {
 	s.TB.Helper()
 	starting <- struct{}{}
 	defer func() { <-starting }()
-	s.run(env...)
+	s.launch(env...)
 	s.awaitPort()
 }
 
@@ -118,7 +119,7 @@ func (s *Server) Restart() {
 	s.Run()
 }
 
-func (s *Server) run(env ...string) {
+func (s *Server) launch(env ...string) {
 	s.TB.Helper()
 	cmd := exec.Command(testservers.Build(s.TB, "nats"), s.args...)
 	cmd.Env = append(os.Environ(), env...)
