@@ -109,7 +109,7 @@ func TestATimerCountsOnce(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); ; {
 		url, prefix, c := ownPrefix(t)
-		switch advance, length, took := timerRunsOut(t, url, prefix, c); {
+		switch advance, length, took := runTimerOut(t, url, prefix, c); {
 		case advance > length+took+time.Second, advance < length && time.Since(began) > hangTime:
 			t.Fatalf("the clock advanced by %v in %v; want the timer's %v once", advance, took, length)
 		case advance >= length:
@@ -118,10 +118,10 @@ func TestATimerCountsOnce(t *testing.T) {
 	}
 }
 
-// timerRunsOut makes a client hold a name and close, another client start the timer, and
+// runTimerOut makes a client hold a name and close, another client start the timer, and
 // the timer run out. It returns the clock's advance when the next client opens, the
 // timer's length, and the real time that passed.
-func timerRunsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advance, length, took time.Duration) {
+func runTimerOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advance, length, took time.Duration) {
 	t.Helper()
 	holder := open(t, url)
 	gets(t, holder, mutex("job"))
@@ -146,7 +146,7 @@ func timerRunsOut(t *testing.T, url, prefix string, c *etcdtest.Cluster) (advanc
 	return advance, length, took
 }
 
-// clockTime returns the time of the clock.
+// clockTime returns the time of the clients' clock.
 func clockTime(t *testing.T, admin *clientv3.Client, prefix string) time.Duration {
 	t.Helper()
 	r, err := admin.Get(brief(t), prefix+"//clock")

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		uncertainty /= 2 // as the suite does with the unit
 	}
-	conforms(t, c, url, uncertainty)
+	runConformance(t, c, url, uncertainty)
 }
 
 // Each client is connected to one of three members, and most clients not to the leader.
@@ -26,12 +26,12 @@ func TestConformanceOnThreeMembers(t *testing.T) {
 	nightly(t, "the suite again, on a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
-	conforms(t, c, c.URL()+"/locks", 3*time.Second)
+	runConformance(t, c, c.URL()+"/locks", 3*time.Second)
 }
 
-// conforms runs the suite. The clock loses a moment whenever another client takes over
-// the ticks, and the suite opens and closes a hundred clients.
-func conforms(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Duration) {
+// runConformance runs the suite. The clock loses a moment whenever another client takes
+// over the ticks, and the suite opens and closes a hundred clients.
+func runConformance(t *testing.T, c *etcdtest.Cluster, url string, uncertainty time.Duration) {
 	d := keepClockBusy(t, url)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, url) },

@@ -132,6 +132,6 @@ func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
 	nightly(t, "it is a storm")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	p := proxy(t, c)
+	p := startProxy(t, c)
 	servertest.Storm(t, []driver.Driver{openDriver(t, "etcd://"+p.Addr), openDriver(t, "etcd://"+p.Addr), openDriver(t, "etcd://"+p.Addr)}, p.Heal)
 }

@@ -35,7 +35,7 @@ func TestAFarClientBesideABusyNearOne(t *testing.T) {
 					}
 				}
 			})
-			p := proxy(t, c)
+			p := startProxy(t, c)
 			p.Far(latency)
 			d := openDriver(t, "etcd://"+p.Addr)
 			kept := mutex("kept")

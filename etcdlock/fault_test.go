@@ -91,7 +91,7 @@ func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 func TestCompactedWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	p := proxy(t, c)
+	p := startProxy(t, c)
 	a, b := openDriver(t, c.URL()), openDriver(t, "etcd://"+p.Addr)
 	holder, waiter := mutex("job"), queued("job")
 	gets(t, a, holder)
@@ -140,7 +140,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 	holder := mutex("job")
 	first := gets(t, d, holder)
 	admin := client(t, c.Addrs()...)
-	fill(t, admin)
+	fillQuota(t, admin)
 	longer := lease(holder) // otherwise Renew might extend nothing, and so write nothing
 	longer.TTL *= 2
 	for what, do := range map[string]func() error{
@@ -161,8 +161,8 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 	rises(t, first.Fence, gets(t, d, mutex("job")).Fence)
 }
 
-// fill writes until the quota is used up.
-func fill(t *testing.T, admin *clientv3.Client) {
+// fillQuota writes until the quota is used up.
+func fillQuota(t *testing.T, admin *clientv3.Client) {
 	t.Helper()
 	for range 400 {
 		if _, err := admin.Put(brief(t), "fill", strings.Repeat("x", 10000)); err != nil {
@@ -222,7 +222,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 	nightly(t, "it waits for pings of a silent connection")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	p := proxy(t, c)
+	p := startProxy(t, c)
 	servertest.CheckSilentConnections(t, p, openDriver(t, "etcd://"+p.Addr), openDriver(t, c.URL()))
 }
 

@@ -174,8 +174,8 @@ func awaitGrantSignal(t testing.TB, signals <-chan driver.Signal) {
 	}
 }
 
-// proxy starts a proxy in front of the first member.
-func proxy(t testing.TB, c *etcdtest.Cluster) *servertest.Proxy {
+// startProxy starts a proxy in front of the first member.
+func startProxy(t testing.TB, c *etcdtest.Cluster) *servertest.Proxy {
 	t.Helper()
 	return servertest.StartProxy(t, c.Members[0].Addr)
 }

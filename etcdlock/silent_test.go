@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// wantUnanswered requires a DeadlineExceeded that contains the text.
+// wantUnanswered requires an error that wraps DeadlineExceeded and contains the text.
 func wantUnanswered(t *testing.T, err error, text, op string) {
 	t.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
@@ -28,7 +28,7 @@ func TestAnUnansweredStepNamesTheServers(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	addr := c.Members[0].Addr
 	short := func() context.Context { return servertest.Within(t, time.Second) }
-	p := proxy(t, c)
+	p := startProxy(t, c)
 	slow := openDriver(t, "etcd://"+p.Addr)
 	gets(t, slow, mutex("first"))
 	release := p.Hold()

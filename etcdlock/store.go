@@ -43,7 +43,7 @@ type store struct {
 	retention  time.Duration // see Options
 
 	clock        *ticked.Clock
-	lastRevision atomic.Int64 // the highest revision of an answer; check writes it, with mu locked
+	lastRevision atomic.Int64 // the highest revision of an answer; checkHeader writes it, with mu locked
 	tidier       sqlswap.Tidier
 	watchesDown  atomic.Int64 // the number of watched names whose watch is down
 

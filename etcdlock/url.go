@@ -41,7 +41,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	p := &parsedURL{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, err // here, before parseURL parses parts of the URL that depend on it
+		return nil, err // before the checks of other parts, because a wrong query can spoil those, too
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has a #, or no // after the scheme")
@@ -88,11 +88,11 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 }
 
 var parameters = map[string]func(p *parsedURL, v string) error{
-	"dial_timeout": func(p *parsedURL, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
-	"retention":    func(p *parsedURL, v string) error { return duration(&p.options.Retention, "retention", v) },
+	"dial_timeout": func(p *parsedURL, v string) error { return setDuration(&p.config.DialTimeout, "dial_timeout", v) },
+	"retention":    func(p *parsedURL, v string) error { return setDuration(&p.options.Retention, "retention", v) },
 }
 
-func duration(to *time.Duration, name, v string) (err error) {
+func setDuration(to *time.Duration, name, v string) (err error) {
 	if *to, err = time.ParseDuration(v); err != nil || *to <= 0 {
 		return invalid("has a " + name + " that is not a positive duration")
 	}

@@ -41,14 +41,14 @@ func (silentLogger) Printf(context.Context, string, ...any) {}
 // owningDriver is a driver that closes its client.
 type owningDriver struct {
 	*redisscript.Driver
-	client redis.UniversalClient
-	once   sync.Once
-	err    error
+	client    redis.UniversalClient
+	closeOnce sync.Once
+	closeErr  error
 }
 
 func (o *owningDriver) Close() error {
-	o.once.Do(func() { o.err = errors.Join(o.Driver.Close(), o.client.Close()) })
-	return o.err
+	o.closeOnce.Do(func() { o.closeErr = errors.Join(o.Driver.Close(), o.client.Close()) })
+	return o.closeErr
 }
 
 func newDriver(t testing.TB, client redis.UniversalClient) driver.Driver {

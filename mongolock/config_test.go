@@ -69,7 +69,7 @@ func TestErrorsNameAValidator(t *testing.T) {
 	explained(t, err, true, "validator")
 }
 
-// The driver refuses a server that is too old, or has no majority reads, with the reason.
+// If a server is too old, or has no majority reads, the error has the reason.
 func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	t.Parallel()
 	m, db, d := startReplicaSet(t)

@@ -65,7 +65,7 @@ func build(db *mongo.Database, o *Options, closeClient func()) (*lockDriver, err
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), maxBytes: maxDocumentBytes, close: closeClient, db: db}
+	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), maxBytes: maxDocumentBytes, closeClient: closeClient, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {

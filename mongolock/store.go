@@ -24,11 +24,11 @@ import (
 // store is a swap.Store of documents, one for each name.
 type store struct {
 	Options
-	inbox    string
-	clock    swap.Clock
-	claims   *engine.Claims
-	maxBytes int    // the server's limit for a document, in bytes
-	close    func() // closes the client if the driver opened it
+	inbox       string
+	clock       swap.Clock
+	claims      *engine.Claims
+	maxBytes    int    // the server's limit for a document, in bytes
+	closeClient func() // does nothing for a client of the caller
 
 	life  context.Context // ends at Close
 	end   context.CancelFunc
@@ -289,6 +289,6 @@ func (t *store) Properties() driver.Properties {
 func (t *store) Close() error {
 	t.end()
 	t.loops.Close()
-	t.close()
+	t.closeClient()
 	return nil
 }

@@ -27,7 +27,7 @@ func bucketOf(name string) jetstream.StreamConfig {
 	}
 }
 
-// unfitConfigs change a bucket so that it loses leases, or returns old values.
+// unfitConfigs has changes that make a bucket lose leases, or return old values.
 var unfitConfigs = map[string]struct {
 	change  func(*jetstream.StreamConfig)
 	subject string

@@ -26,19 +26,19 @@ const unit = 2 * time.Second
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	_, bucket, server := ownBucket(t)
-	conforms(t, server, server.Addr, bucket, unit)
+	runConformance(t, server, server.Addr, bucket, unit)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
+	runConformance(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
 }
 
-// conforms runs the suite on a server or a cluster. Clients behind the suite's network
-// reach only this server.
-func conforms(t *testing.T, server *natstest.Server, addrs, bucket string, unit time.Duration) {
+// runConformance runs the suite on a server or a cluster. Clients behind the suite's
+// network reach only this server.
+func runConformance(t *testing.T, server *natstest.Server, addrs, bucket string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+addrs+"/"+bucket) },
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {

@@ -48,8 +48,8 @@ func (s *store) readLast(ctx context.Context, key string, least uint64) (*messag
 	return nil, s.driverError(errGone)
 }
 
-// readFromLeader does not use a direct read, which an outdated replica or a mirror may
-// answer.
+// readFromLeader reads the last message of a key. It does not use a direct read, because
+// an outdated replica or a mirror may answer that.
 func (s *store) readFromLeader(ctx context.Context, key string) (*message, error) {
 	request := `{"last_by_subj":"` + s.prefix + key + `"}` // the key needs no escaping
 	return retryRead(ctx, s, func(ctx context.Context) (*message, error) {

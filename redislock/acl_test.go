@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// The rights of a user, as in docs/backends/redis.md. A user without the rights of a
-// further constant lacks one ability: push, tracking, listing, or the doctor.
+// The rights of a user, as in docs/backends/redis.md. Each constant after the first has
+// the rights for one more ability: push, tracking, listing, the doctor, and so on.
 const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
@@ -146,9 +146,9 @@ func doesEverything(t *testing.T, d *redisscript.Driver, awaitTracking func()) {
 		t.Error(err)
 	}
 	gets(t, d, kept)
-	brief := lease(kept)
-	brief.MinHold = time.Hour
-	noError(t, d.Release(ctx, brief))
+	withMinHold := lease(kept)
+	withMinHold.MinHold = time.Hour
+	noError(t, d.Release(ctx, withMinHold))
 	waits(t, d, mutex(kept.Name))
 	watch(t, d, "{several} 1")
 	must(d.Diagnose(ctx))(t)

@@ -55,7 +55,7 @@ func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 				t.Errorf("%s: %v after FLUSHALL; want ErrNoSuchLease", client, err)
 			}
 		}
-		// arming that failed while memory was full is retried
+		// the driver retries an arming that failed while memory was full
 		becomes(t, client+": ReportsDeletions is true", func() bool { return d.Properties().ReportsDeletions })
 	}
 }
@@ -130,8 +130,8 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 	}
 }
 
-// Arming that failed is retried. Then the holder gets a signal, because the name may have
-// been deleted meanwhile.
+// The driver retries an arming that failed. Then the holder gets a signal, because the
+// name may have been deleted meanwhile.
 func TestTrackingIsRetriedAfterAnError(t *testing.T) {
 	nightly(t, "whole clusters")
 	server := redistest.Start(t)

@@ -90,8 +90,8 @@ func TestTheNumberOfCommandsOfEachStep(t *testing.T) {
 		server.Do("DEL", "pawl:{job}s")
 	}
 
-	// The numbers above are for names without a watch. The changes of a watched name
-	// are published, and it has no quick case.
+	// The numbers above are for names without a watch. The scripts publish the changes of
+	// a watched name, and have no quick case for it.
 	watch(t, openDriver(t, "redis://"+server.Addr), "watched")
 	c, waiter := mutex("watched"), queued("watched")
 	gets(t, d, c)

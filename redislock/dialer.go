@@ -58,7 +58,7 @@ func (o *dialer) dial(forCommands bool) dialFunc {
 
 // recordWaiting implements redisscript.Client.RecordWaiting.
 func (o *dialer) recordWaiting() (interrupt func()) {
-	waiting := map[*dialedConn]uint64{} // with the value of reads
+	waiting := map[*dialedConn]uint64{} // the value of reads for each connection
 	for key := range o.commandConns.Range {
 		g, _ := key.(*dialedConn)
 		if n := g.reads.Load(); n%2 == 1 {

@@ -207,17 +207,17 @@ func TestErrorsHaveAHintAndNoPassword(t *testing.T) {
 	server := redistest.Start(t, "--requirepass", "sesame")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
-	gone := listener.Addr().String()
+	closedAddr := listener.Addr().String()
 	listener.Close()
 	for url, hint := range map[string]string{
-		"redis://" + server.Addr:                        "password",
-		"redis://:hunter2@" + server.Addr:               "password",
-		"redis://joe:hunter2@" + server.Addr:            "password",
-		"rediss://:hunter2@" + server.Addr:              "TLS",
-		"redis://:hunter2@" + gone:                      "is it up",
-		"redis://:hunter2@" + gone + "?master_set=main": "is it up",
-		"redis://:hunter2@" + server.Addr + "/x":        "",
-		"redis://:hunter2@" + server.Addr + "?hunter=2": "",
+		"redis://" + server.Addr:                              "password",
+		"redis://:hunter2@" + server.Addr:                     "password",
+		"redis://joe:hunter2@" + server.Addr:                  "password",
+		"rediss://:hunter2@" + server.Addr:                    "TLS",
+		"redis://:hunter2@" + closedAddr:                      "is it up",
+		"redis://:hunter2@" + closedAddr + "?master_set=main": "is it up",
+		"redis://:hunter2@" + server.Addr + "/x":              "",
+		"redis://:hunter2@" + server.Addr + "?hunter=2":       "",
 	} {
 		d, err := asDriver(redislock.Open(ctx, url))
 		if err == nil {

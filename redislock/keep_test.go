@@ -47,8 +47,8 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	}
 }
 
-// The retention of a value begins when the last lease ends: Once stores its value when
-// its function begins, and that function may run for days.
+// The retention of a value begins when the last lease ends, because pawl.Once stores its
+// value when its function begins, and that function may run for days.
 func TestTheRetentionOfAValueBeginsWhenTheLastLeaseEnds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -12,8 +12,8 @@ import (
 )
 
 // A client deletes one key of a name, or the server evicts it. No claim is granted while
-// a lease may last, and the name works again when none can last any more. The test sets
-// the server's clock.
+// a lease may last, and the name works again when no lease can last any more. The test
+// sets the server's clock.
 func TestANameIsUsableAgainAfterOneOfItsKeysIsDeleted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

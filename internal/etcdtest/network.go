@@ -62,7 +62,6 @@ func (p *peerNetwork) startProxy(tb TB, peerAddr, listenAddr string) {
 	})
 }
 
-// close closes all connections.
 func (p *peerNetwork) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

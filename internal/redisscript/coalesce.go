@@ -281,7 +281,7 @@ func isNoPerm(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") 
 type busyNames struct {
 	seed  maphash.Seed
 	began time.Time
-	until [1 << 10]atomic.Int64 // the end of the busy time, since began; 0 if there was none
+	until [1 << 10]atomic.Int64 // the end of the busy time, counted from began; 0 if there was none
 }
 
 const busyTime = time.Second

@@ -90,7 +90,7 @@ func (d *Driver) scan(ctx context.Context, pattern string) iter.Seq2[string, err
 	}
 }
 
-func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
+func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver.Entry, error) bool) (wantsMore bool) {
 	seen, err := d.readStates(ctx, names)
 	if err != nil {
 		yield(driver.Entry{}, err)

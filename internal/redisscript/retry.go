@@ -15,7 +15,7 @@ import (
 // request once more, within the same ctx. If the library has several idle connections,
 // the next one may be dropped, too, so the driver retries once for each of them.
 //
-// Then a claim may be under way twice. A server that has closed a connection reads no
+// So a claim may be under way twice. A server that has closed a connection reads no
 // more from it, but a proxy may still have the first request. So if the caller releases
 // the token before the end of the claim, the driver releases it once more after that end:
 // see unansweredClaims.
@@ -33,25 +33,25 @@ const maxRetries = 100
 // mayResend reports whether a step that got this reply may be sent once more. If the
 // connection was lost, mayResend also forgets the server's clock, because the next
 // connection may go to another server.
-func (a *resendCounter) mayResend(ctx context.Context, d *Driver, p Reply) bool {
+func (c *resendCounter) mayResend(ctx context.Context, d *Driver, p Reply) bool {
 	if p.Err == nil || !isConnectionLost(p.Err) {
 		return false
 	}
 	d.clock.forget()
-	if a.newConnection || a.resends == maxRetries || ctxErr(ctx) != nil {
+	if c.newConnection || c.resends == maxRetries || ctxErr(ctx) != nil {
 		return false
 	}
-	a.newConnection = d.client.IdleConns == nil || d.client.IdleConns() == 0
-	a.resends++
+	c.newConnection = d.client.IdleConns == nil || d.client.IdleConns() == 0
+	c.resends++
 	return true
 }
 
 // resendIfLost sends a step, and repeats it if its connection was lost. The step must
 // return the same answer when it is repeated.
 func (d *Driver) resendIfLost(ctx context.Context, send func() Reply) Reply {
-	var a resendCounter
+	var resends resendCounter
 	p := send()
-	for a.mayResend(ctx, d, p) {
+	for resends.mayResend(ctx, d, p) {
 		p = send()
 	}
 	return p

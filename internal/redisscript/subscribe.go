@@ -152,8 +152,8 @@ func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 	}
 }
 
-// cannotSubscribe reports whether an error means that the channel cannot be subscribed to
-// at all.
+// cannotSubscribe reports whether an error means that no subscription to the channel can
+// succeed.
 func cannotSubscribe(err error) bool {
 	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // another node has the channel
 		return false

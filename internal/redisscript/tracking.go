@@ -40,7 +40,7 @@ type tracker struct {
 	mu       sync.Mutex // protects the fields below, and the fields of leases and names
 	byToken  map[driver.Token]*trackedLease
 	byName   map[string]*trackedName // names that were armed; most leases end before that
-	due      []*trackedLease         // to be armed after a grant or a renewal, in that order
+	due      []*trackedLease         // to be armed, in the order of their grants and renewals
 	rearm    []string                // names to be armed again at once, after a change
 	timerSet bool                    // timer is set
 	sweptAt  time.Time

@@ -48,13 +48,13 @@ func (s *Server) announcedPort() string {
 
 // StartReplica starts a replica of a server, and waits until it follows its master, and
 // the master reports it.
-func StartReplica(tb TB, of *Server, args ...string) *Server {
+func StartReplica(tb TB, master *Server, args ...string) *Server {
 	tb.Helper()
-	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // otherwise it waits 5 s for further replicas
-	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port}, args...)...)
+	master.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // otherwise it waits 5 s for further replicas
+	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + master.Port}, args...)...)
 	basictest.Eventually(tb, "the replica follows", func() bool {
 		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") &&
-			strings.Contains(of.Do("INFO", "replication"), "port="+s.Port+",state=online")
+			strings.Contains(master.Do("INFO", "replication"), "port="+s.Port+",state=online")
 	})
 	return s
 }

@@ -42,7 +42,7 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 		})
 	}
 	all.Wait()
-	becomesFree(tb, d)
+	awaitFreeNames(tb, d)
 	if err := locks.Close(); err != nil {
 		tb.Errorf("Close: %v", err)
 	}
@@ -80,7 +80,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 		all.Wait()
 		proxy.Slow(0)
 	}
-	becomesFree(tb, near)
+	awaitFreeNames(tb, near)
 	_ = locks.Close()
 }
 
@@ -120,8 +120,8 @@ func CheckAFailedForceBreaksNoLease(tb TB, open func(addr string) driver.Driver)
 	_ = near.Close()
 }
 
-// becomesFree waits, for less than a TTL, until no claim holds any name.
-func becomesFree(tb TB, d driver.Driver) {
+// awaitFreeNames waits, for less than a TTL, until no claim holds any name.
+func awaitFreeNames(tb TB, d driver.Driver) {
 	tb.Helper()
 	lister, ok := driver.As[driver.Lister](d)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 )
 
 // The clock of one server is set an hour forward and back, so that it forgets leases
-// early, or late. The lease still has the other two: its holder keeps it, no other client
-// gets it, and fences rise.
+// early, or late. The other two servers still have the lease: its holder keeps it, no
+// other client gets it, and fences rise.
 func TestTheClockOfOneServerIsSet(t *testing.T) {
 	nightly(t, "it sets a server's clock")
 	t.Parallel()

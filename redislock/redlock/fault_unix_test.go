@@ -24,7 +24,7 @@ func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
 	last := cycle(t, c, "try")
 	for _, s := range servers[1:] {
 		s.Pause()
-		defer s.Resume() // otherwise it could not be killed cleanly if the test fails
+		defer s.Resume() // so that the server can be killed cleanly if the test fails
 	}
 
 	began := time.Now()

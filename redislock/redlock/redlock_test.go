@@ -187,7 +187,7 @@ func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 	servers[0].Run()
 	servers[1].Run()
 	risingCycles(t, last, c, "job", 3)
-	for i, s := range servers { // a holder or a waiter would need other keys, or a longer one
+	for i, s := range servers { // with a holder or a waiter there would be more keys, or a longer one
 		basictest.Eventually(t, "the name is free", func() bool { return s.Do("STRLEN", "pawl:{job}s") == ":26\r\n" })
 		if s.Do("DBSIZE") != ":1\r\n" {
 			t.Errorf("node %d: keys: %q", i+1, s.Do("KEYS", "*"))
