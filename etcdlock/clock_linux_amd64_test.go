@@ -39,7 +39,7 @@ func ahead(t *testing.T, m *etcdtest.Member) time.Duration {
 	r, err := http.DefaultClient.Do(request)
 	noError(t, err)
 	defer r.Body.Close()
-	at, err := http.ParseTime(r.Header.Get("Date"))
+	serverTime, err := http.ParseTime(r.Header.Get("Date"))
 	noError(t, err)
-	return time.Until(at)
+	return time.Until(serverTime)
 }

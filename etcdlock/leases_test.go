@@ -40,9 +40,9 @@ func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 		return
 	}
 	began := time.Now()
-	each, err := d.Renew(ctx, all)
+	answers, err := d.Renew(ctx, all)
 	noError(t, err)
-	for _, err := range each {
+	for _, err := range answers {
 		noError(t, err)
 	}
 	t.Logf("%d leases renewed in %v", leases, time.Since(began))

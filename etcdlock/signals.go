@@ -134,11 +134,11 @@ const maxInboxesPerStep = 60
 func (s *store) signalOps(all []locktable.Signal) (ops []clientv3.Op) {
 	var order []string
 	lines := map[string][]string{}
-	for _, one := range all {
-		if lines[one.Inbox] == nil {
-			order = append(order, one.Inbox)
+	for _, signal := range all {
+		if lines[signal.Inbox] == nil {
+			order = append(order, signal.Inbox)
 		}
-		lines[one.Inbox] = append(lines[one.Inbox], engine.EncodeSignal(one.Signal))
+		lines[signal.Inbox] = append(lines[signal.Inbox], engine.EncodeSignal(signal.Signal))
 	}
 	for _, id := range order[:min(len(order), maxInboxesPerStep)] {
 		key := s.inboxKey(id)

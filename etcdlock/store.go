@@ -109,8 +109,8 @@ func (s *store) Load(ctx context.Context, names []string) ([]swap.Stored, error)
 		if err != nil {
 			return nil, s.driverError(ctx, err)
 		}
-		for i, one := range r.Responses {
-			stored := s.stored(one.GetResponseRange())
+		for i, response := range r.Responses {
+			stored := s.stored(response.GetResponseRange())
 			anyHeld = s.recordStored(chunk[i], stored) || anyHeld
 			all = append(all, stored)
 		}
@@ -197,18 +197,18 @@ func (s *store) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped, er
 	done := make([]swap.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
-		some, err := s.swap(ctx, swaps[:n], 1)
+		results, err := s.swap(ctx, swaps[:n], 1)
 		for isTooLarge(err) && n > 1 {
 			n = (n + 1) / 2
-			some, err = s.swap(ctx, swaps[:n], 1)
+			results, err = s.swap(ctx, swaps[:n], 1)
 		}
 		switch {
 		case isTooLarge(err):
-			some = []swap.Swapped{{Err: s.driverError(ctx, err)}}
+			results = []swap.Swapped{{Err: s.driverError(ctx, err)}}
 		case err != nil:
 			return nil, s.driverError(ctx, err)
 		}
-		done, swaps = append(done, some...), swaps[n:]
+		done, swaps = append(done, results...), swaps[n:]
 	}
 	return done, nil
 }

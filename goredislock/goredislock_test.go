@@ -105,10 +105,10 @@ func openShared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 }
 
 func TestInvalidClientsAndOptionsAreRefused(t *testing.T) {
-	ring, one := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	ring, single := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer ring.Close()
-	defer one.Close()
-	for client, options := range map[redis.UniversalClient]*goredislock.Options{ring: nil, nil: nil, one: {WaitReplicas: -1}} {
+	defer single.Close()
+	for client, options := range map[redis.UniversalClient]*goredislock.Options{ring: nil, nil: nil, single: {WaitReplicas: -1}} {
 		if _, err := goredislock.New(client, options); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%v; want ErrInvalid", err)
 		}

@@ -53,8 +53,8 @@ func (s *conn) DoMany(ctx context.Context, all []redisscript.Command, together b
 	replies, target := make([]redisscript.Reply, len(all)), s.client
 	var err error
 	if together && s.cluster != nil {
-		at := slices.IndexFunc(all, func(c redisscript.Command) bool { return c.Keys != nil })
-		target, err = s.cluster.MasterForKey(ctx, all[at].Keys[0])
+		first := slices.IndexFunc(all, func(c redisscript.Command) bool { return c.Keys != nil })
+		target, err = s.cluster.MasterForKey(ctx, all[first].Keys[0])
 	}
 	cmds := make([]noRetryCmd, len(all))
 	for i, c := range all {
@@ -82,13 +82,13 @@ func (s *conn) nodes(ctx context.Context, mastersOnly bool) ([]redisscript.Node,
 	if s.cluster == nil {
 		return []redisscript.Node{{Name: s.location, Conn: s}}, nil
 	}
-	each := s.cluster.ForEachShard
+	forEach := s.cluster.ForEachShard
 	if mastersOnly {
-		each = s.cluster.ForEachMaster
+		forEach = s.cluster.ForEachMaster
 	}
 	var mu sync.Mutex // several goroutines call the function
 	var all []redisscript.Node
-	err := each(ctx, func(_ context.Context, node *redis.Client) error {
+	err := forEach(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, redisscript.Node{Name: node.Options().Addr, Conn: &conn{client: node}})

@@ -13,9 +13,9 @@ import (
 
 func opener(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 	return func(addr string) driver.Driver {
-		own := o
-		own.Addr = addr
-		d := newDriver(t, redis.NewClient(&own))
+		options := o
+		options.Addr = addr
+		d := newDriver(t, redis.NewClient(&options))
 		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}

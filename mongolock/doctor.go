@@ -151,15 +151,15 @@ func errorOf[T any](_ T, err error) error { return err }
 
 func (srv *server) missingIndexes(ctx context.Context) []driver.Finding {
 	var found engine.Findings
-	for _, in := range srv.ttlIndexes() {
-		specs, err := in.collection.Indexes().ListSpecifications(ctx)
+	for _, index := range srv.ttlIndexes() {
+		specs, err := index.collection.Indexes().ListSpecifications(ctx)
 		exists := err != nil // some users have no right to list indexes
 		for _, s := range specs {
-			_, lookup := s.KeysDocument.LookupErr(in.timeField)
-			exists = exists || lookup == nil && s.ExpireAfterSeconds != nil
+			_, lookupErr := s.KeysDocument.LookupErr(index.timeField)
+			exists = exists || lookupErr == nil && s.ExpireAfterSeconds != nil
 		}
-		found.Add(!exists, driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.timeField+": the server never deletes old documents, and the collection grows",
-			fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.timeField, in.maxAgeSeconds))
+		found.Add(!exists, driver.SeverityWarning, "index", index.collection.Name()+" has no TTL index on "+index.timeField+": the server never deletes old documents, and the collection grows",
+			fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", index.collection.Name(), index.timeField, index.maxAgeSeconds))
 	}
 	return found
 }

@@ -231,11 +231,11 @@ func isQuery(m []byte) bool { return binary.LittleEndian.Uint32(m[12:]) == kindQ
 // commandOf reads a command. A section of documents after it becomes a field.
 func commandOf(request []byte) (command bson.D) {
 	if isQuery(request) { // flags, the name of a collection, two numbers, the command
-		at := headerLen + 4
-		for request[at] != 0 {
-			at++
+		offset := headerLen + 4
+		for request[offset] != 0 {
+			offset++
 		}
-		_ = bson.Unmarshal(request[at+9:], &command)
+		_ = bson.Unmarshal(request[offset+9:], &command)
 		return command
 	}
 	for rest := request[headerLen+4:]; len(rest) > 4; {
@@ -268,9 +268,9 @@ func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
 	if err != nil {
 		return nil, err
 	}
-	at := headerLen + 5
+	offset := headerLen + 5
 	if binary.LittleEndian.Uint32(reply[12:]) == kindReply {
-		at = headerLen + 20
+		offset = headerLen + 20
 	}
 	return answer, bson.Unmarshal(reply[at:], &answer)
 }

@@ -61,11 +61,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Driver, error) {
 }
 
 func build(db *mongo.Database, o *Options, closeClient func()) (*lockDriver, error) {
-	own, err := o.withDefaults()
+	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), maxBytes: maxDocumentBytes, closeClient: closeClient, db: db}
+	t := &store{Options: options, inbox: rand.Text()[:16], claims: engine.NewClaims(), maxBytes: maxDocumentBytes, closeClient: closeClient, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &lockDriver{store: t}
 	deliver := func(s driver.Signal) {

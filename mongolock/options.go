@@ -29,20 +29,20 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() (Options, error) {
-	out := *cmp.Or(o, &Options{})
-	out.Collection = cmp.Or(out.Collection, defaultCollection)
-	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
-	out.Location = cmp.Or(out.Location, "of the caller")
+	options := *cmp.Or(o, &Options{})
+	options.Collection = cmp.Or(options.Collection, defaultCollection)
+	options.Retention = cmp.Or(options.Retention, 24*time.Hour)
+	options.Location = cmp.Or(options.Location, "of the caller")
 	switch {
-	case out.Retention < time.Minute:
-		return out, &driver.InvalidError{Argument: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
-	case len(out.Collection) > 120, strings.ContainsAny(out.Collection, "$\x00"), strings.HasPrefix(out.Collection, "system."):
-		return out, &driver.InvalidError{
+	case options.Retention < time.Minute:
+		return options, &driver.InvalidError{Argument: "retention", Problem: "is " + options.Retention.String(), Allowed: "1m or more"}
+	case len(options.Collection) > 120, strings.ContainsAny(options.Collection, "$\x00"), strings.HasPrefix(options.Collection, "system."):
+		return options, &driver.InvalidError{
 			Argument: "collection", Problem: "is not a name that MongoDB takes",
 			Allowed: "1 to 120 bytes without $ and NUL, not beginning with system.",
 		}
 	}
-	return out, nil
+	return options, nil
 }
 
 const defaultCollection = "pawl"

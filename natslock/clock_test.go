@@ -21,25 +21,25 @@ func TestAWrongServerTimeIsCorrected(t *testing.T) {
 	t.Parallel()
 	url, _, _ := ownBucket(t)
 	a, b := openDriver(t, url), openDriver(t, url)
-	for i, off := range offsets {
+	for i, offset := range offsets {
 		c := mutex(fmt.Sprint("n", i))
 		c.TTL = 50 * time.Second // less than the largest offset, and more than a slow machine needs
 		began := time.Now()
-		a.AssumeServerAhead(off)
+		a.AssumeServerAhead(offset)
 		first := gets(t, a, c)
 		e, err := b.Inspect(ctx, c.Name)
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].ExpiresIn > c.TTL+5*time.Second || e.Holders[0].ExpiresIn < c.TTL-5*time.Second-time.Since(began) {
-			t.Errorf("%v off: Inspect returns %+v, %v", off, e, err)
+			t.Errorf("%v off: Inspect returns %+v, %v", offset, e, err)
 		}
-		b.AssumeServerAhead(off)
+		b.AssumeServerAhead(offset)
 		isRefused(t, b, mutex(c.Name))
-		a.AssumeServerAhead(off)
+		a.AssumeServerAhead(offset)
 		renews(t, a, c)
-		a.AssumeServerAhead(off)
+		a.AssumeServerAhead(offset)
 		releases(t, a, c)
-		b.AssumeServerAhead(off)
+		b.AssumeServerAhead(offset)
 		if g := gets(t, b, mutex(c.Name)); g.Fence <= first.Fence {
-			t.Errorf("%v off: fence %d after %d", off, g.Fence, first.Fence)
+			t.Errorf("%v off: fence %d after %d", offset, g.Fence, first.Fence)
 		}
 	}
 }

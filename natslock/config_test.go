@@ -56,9 +56,9 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
-	for name, one := range unfitConfigs {
+	for name, tt := range unfitConfigs {
 		c := bucketOf(name)
-		one.change(&c)
+		tt.change(&c)
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)
 		}
@@ -66,8 +66,8 @@ func TestAnUnfitBucketIsRefused(t *testing.T) {
 		if d != nil {
 			_ = d.Close()
 		}
-		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), one.subject+":") || !strings.Contains(e.Hint, "mend the bucket") {
-			t.Errorf("%s: %v; want an error about its %s", name, err, one.subject)
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), tt.subject+":") || !strings.Contains(e.Hint, "mend the bucket") {
+			t.Errorf("%s: %v; want an error about its %s", name, err, tt.subject)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestDiagnoseFindsChangedSettings(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "max_payload: 128KB")
 	_, js := connect(t, server)
-	for name, one := range map[string]struct {
+	for name, tt := range map[string]struct {
 		change   func(*jetstream.StreamConfig)
 		severity driver.Severity
 		want     []string
@@ -45,13 +45,13 @@ func TestDiagnoseFindsChangedSettings(t *testing.T) {
 		"first":     {func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }, "info", []string{"first sequence", "replicas", "sync interval"}},
 	} {
 		c := bucketOf(name)
-		one.change(&c)
+		tt.change(&c)
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)
 		}
 		d := openDriver(t, "nats://"+server.Addr+"/"+name)
-		if got := subjects(t, d, one.severity); !slices.Equal(got, one.want) {
-			t.Errorf("%s: the doctor finds %q; want %q", name, got, one.want)
+		if got := subjects(t, d, tt.severity); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: the doctor finds %q; want %q", name, got, tt.want)
 		}
 		cycle(t, d, "n")
 	}

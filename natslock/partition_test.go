@@ -36,7 +36,7 @@ func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 func TestAPartition(t *testing.T) {
 	nightly(t, "whole clusters")
 	t.Parallel()
-	for name, one := range map[string]struct {
+	for name, tt := range map[string]struct {
 		cut    func(w *natstest.Network, node int) (heal func())
 		leader bool // whether the leader is cut off
 	}{
@@ -49,7 +49,7 @@ func TestAPartition(t *testing.T) {
 			t.Parallel()
 			network := natstest.StartNetwork(t, 3)
 			node := leaderOf(t, network.Nodes)
-			if !one.leader {
+			if !tt.leader {
 				node = (node + 1) % 3
 			}
 			cutOff, first, second := network.Nodes[node].Addr, network.Nodes[(node+1)%3].Addr, network.Nodes[(node+2)%3].Addr
@@ -57,7 +57,7 @@ func TestAPartition(t *testing.T) {
 				func() *pawl.Client { return client(t, "nats://"+cutOff) },
 				func() *pawl.Client { return clientOf(t, openAt(t, cutOff, first, second)) },
 				func() *pawl.Client { return client(t, "nats://"+first+","+second) },
-				func() (heal func()) { return one.cut(network, node) })
+				func() (heal func()) { return tt.cut(network, node) })
 		})
 	}
 }

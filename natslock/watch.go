@@ -78,12 +78,12 @@ func (s *store) followName(ctx context.Context, name string, subscribed, notify 
 func (s *store) hasChanged(ctx context.Context, name string, sequence uint64, state *locktable.VisibleState) bool {
 	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
-	at := time.Now()
+	askedAt := time.Now()
 	m, err := s.readLast(brief, keyOf(name), sequence)
 	if err != nil || m == nil {
 		return true
 	}
-	stored, err := m.stored(at)
+	stored, err := m.stored(askedAt)
 	return err != nil || state.Changed(stored.Value)
 }
 

@@ -72,12 +72,12 @@ func TestTheRightsAreDocumented(t *testing.T) {
 
 func TestAnotherDatabaseAndRESP2NeedOneMoreRight(t *testing.T) {
 	t.Parallel()
-	for place, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
+	for suffix, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
 		server := redistest.Start(t)
-		_, err := redislock.Open(ctx, setUser(t, server, allRights)+place)
+		_, err := redislock.Open(ctx, setUser(t, server, allRights)+suffix)
 		unavailable(t, err, true, "ACL")
 		server.Do("ACL", "LOG", "RESET")
-		doesEverything(t, openDriver(t, setUser(t, server, allRights+" "+right)+place), func() {})
+		doesEverything(t, openDriver(t, setUser(t, server, allRights+" "+right)+suffix), func() {})
 		neverRefused(t, server)
 	}
 }

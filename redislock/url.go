@@ -87,11 +87,11 @@ func (p *parsedURL) finish(secure bool) error {
 		port = "26379"
 	}
 	for _, host := range p.hosts {
-		at, ok := engine.Address(host, port)
+		addr, ok := engine.Address(host, port)
 		if !ok {
 			return invalid("has a port that is not 1 to 65535")
 		}
-		p.client.InitAddress = append(p.client.InitAddress, at)
+		p.client.InitAddress = append(p.client.InitAddress, addr)
 	}
 	if !secure && p.tls != nil {
 		return invalid("has parameters for TLS, but does not begin with rediss")

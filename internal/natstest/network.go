@@ -57,13 +57,13 @@ func (w *Network) Silence(node int) (heal func()) {
 }
 
 func (w *Network) cut(node int, block func(*servertest.Proxy)) (heal func()) {
-	each := func(f func(*servertest.Proxy)) {
-		for ends, p := range w.proxies {
-			if ends[0] == node || ends[1] == node {
+	forEachProxy := func(f func(*servertest.Proxy)) {
+		for pair, p := range w.proxies {
+			if pair[0] == node || pair[1] == node {
 				f(p)
 			}
 		}
 	}
-	each(block)
-	return func() { each((*servertest.Proxy).Heal) }
+	forEachProxy(block)
+	return func() { forEachProxy((*servertest.Proxy).Heal) }
 }

@@ -100,8 +100,8 @@ func (d *Driver) runConfirm(ctx context.Context, c Call, timeout time.Duration) 
 // nodeAt returns the node of a cluster that has this address.
 func (d *Driver) nodeAt(ctx context.Context, address string) (Conn, error) {
 	nodes, err := d.conn.nodes(ctx, true)
-	if at := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == address }); at >= 0 {
-		return nodes[at], nil
+	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == address }); i >= 0 {
+		return nodes[i], nil
 	}
 	return nil, cmp.Or(err, errUnknownNode)
 }

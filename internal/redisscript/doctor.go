@@ -95,8 +95,8 @@ func (x *examination) checkSentinels(ctx context.Context) {
 		case err != nil:
 			x.addFinding(s.Name, driver.SeverityWarning, "Sentinel", "it does not answer: "+err.Error(), "start it: only a majority of the Sentinels can replace a dead master")
 		}
-		if at, err := s.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
-			masters[strings.Join(strings.Fields(at), ":")] = true
+		if addr, err := s.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
+			masters[strings.Join(strings.Fields(addr), ":")] = true
 		}
 		cancel()
 	}

@@ -72,8 +72,8 @@ func (x *examination) checkPush(ctx context.Context) {
 	case err != nil || !x.d.signals.works():
 		x.addFinding("", driver.SeverityWarning, "push", "the driver cannot subscribe to a channel, so waiters poll, which is slower and more load", rights)
 	case len(x.cannotPublish) > 0:
-		for _, at := range x.cannotPublish {
-			x.addFinding(at, driver.SeverityWarning, "push", "its scripts cannot publish, so waiters get no signal of a release, and poll", rights)
+		for _, server := range x.cannotPublish {
+			x.addFinding(server, driver.SeverityWarning, "push", "its scripts cannot publish, so waiters get no signal of a release, and poll", rights)
 		}
 	case x.d.client.Cluster && shard == "":
 		x.addFinding("", driver.SeverityInfo, "push", "the driver cannot subscribe to a sharded channel, so each signal of a grant goes to all nodes", "Redis 7.0, or "+rights)

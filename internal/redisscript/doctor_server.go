@@ -185,18 +185,18 @@ func (p *examinedServer) checkReplication() {
 		return
 	}
 	for i := range n {
-		if at := p.field("slave" + strconv.FormatInt(i, 10)); at != "" && !strings.Contains(at, "state=online") {
-			p.add(driver.SeverityWarning, "replicas", "a replica is not up to date: "+at, "mend it: a fail-over to it would lose locks")
+		if replica := p.field("slave" + strconv.FormatInt(i, 10)); replica != "" && !strings.Contains(replica, "state=online") {
+			p.add(driver.SeverityWarning, "replicas", "a replica is not up to date: "+replica, "mend it: a fail-over to it would lose locks")
 		}
 	}
-	good := p.field("min_slaves_good_slaves") // INFO has it only if both settings are above 0
-	least, known := p.setting("min-replicas-to-write")
+	goodReplicas := p.field("min_slaves_good_slaves") // INFO has it only if both settings are above 0
+	minReplicas, known := p.setting("min-replicas-to-write")
 	switch {
-	case good == "" || known && least == "0":
+	case goodReplicas == "" || known && minReplicas == "0":
 		p.add(driver.SeverityWarning, "min-replicas-to-write", "it is 0: a master that is cut off from its replicas still grants locks, and so does the new master",
 			"set it to 1, and min-replicas-max-lag to a few seconds, which limits that time. A fail-over can still lose the last grants, so let writers check the fence")
-	case known && good < least && len(good) <= len(least):
-		p.add(driver.SeverityError, "min-replicas-to-write", "it is "+least+", but "+good+" replicas are connected: no lease can be granted, renewed or released", "look at the replicas")
+	case known && goodReplicas < minReplicas && len(goodReplicas) <= len(minReplicas):
+		p.add(driver.SeverityError, "min-replicas-to-write", "it is "+minReplicas+", but "+goodReplicas+" replicas are connected: no lease can be granted, renewed or released", "look at the replicas")
 	default:
 		if lag, known := p.setting("min-replicas-max-lag"); known && len(lag) > 1 && lag != "10" {
 			p.add(driver.SeverityInfo, "min-replicas-max-lag", "it is "+lag+" s: for this time, a master that is cut off still grants locks, and so does the new master", "set it to 10 s or less")

@@ -67,8 +67,8 @@ func (d *Driver) readyAt(ctx context.Context, now time.Time) error {
 // isConnectionLost reports whether an error means that the connection was lost: the
 // server has closed it, or could not be reached.
 func isConnectionLost(err error) bool {
-	ends := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED}
-	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
+	lostErrs := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED}
+	return slices.ContainsFunc(lostErrs, func(lostErr error) bool { return errors.Is(err, lostErr) })
 }
 
 // DriverError makes a *driver.Error of an error of a client library.

@@ -95,12 +95,12 @@ func (d *Driver) renewQuickly(ctx context.Context, quick []int, calls []Call, re
 		if answered {
 			d.clock.learn(p.List[n], sent)
 		}
-		for at, i := range batches[k] {
+		for pos, i := range batches[k] {
 			switch {
 			case p.Err != nil && !isNoPerm(p.Err):
 				replies[i].Err = p.Err
-			case answered && p.List[at] != 0:
-				replies[i].Int = p.List[at]
+			case answered && p.List[pos] != 0:
+				replies[i].Int = p.List[pos]
 			default:
 				alone = append(alone, i)
 			}

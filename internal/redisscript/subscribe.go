@@ -103,11 +103,11 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 		if len(b.shards) >= maxShards {
 			now := time.Now()
 			maps.DeleteFunc(b.shards, func(_ uint16, s *subscription) bool {
-				past := s.until.Before(now)
-				if past {
+				isPast := s.until.Before(now)
+				if isPast {
 					s.end()
 				}
-				return past
+				return isPast
 			})
 		}
 		s = b.subscribe(Channel{Name: b.d.Prefix + "{" + slotTags()[slot] + "}inbox:" + b.id, Sharded: true, Temporary: true})

@@ -143,10 +143,10 @@ func readEnd(p Reply) error {
 // readSignal reads a message on a channel of the driver.
 func readSignal(s string) (driver.Signal, bool) {
 	r := reader{rest: s}
-	out := driver.Signal{Kind: driver.SignalKind(r.integer(1))}
-	copy(out.Token[:], r.take(len(out.Token)))
-	out.Fence, out.Fences = uint64(r.instant()), r.integer(4)
-	return out, !r.failed && (out.Kind >= driver.SignalRetry && out.Kind <= driver.SignalLost)
+	signal := driver.Signal{Kind: driver.SignalKind(r.integer(1))}
+	copy(signal.Token[:], r.take(len(signal.Token)))
+	signal.Fence, signal.Fences = uint64(r.instant()), r.integer(4)
+	return signal, !r.failed && (signal.Kind >= driver.SignalRetry && signal.Kind <= driver.SignalLost)
 }
 
 // reader reads fields one after the other. After the first missing field, it returns
@@ -220,9 +220,9 @@ func (r *reader) value() (v locktable.Value) {
 
 // claimant reads a length, and the output of claimantArg. It skips the channels.
 func (r *reader) claimant(c *locktable.ClaimInfo) {
-	in := reader{rest: r.take(r.integer(4))}
-	in.claimantFields(c)
-	r.failed = r.failed || in.failed
+	inner := reader{rest: r.take(r.integer(4))}
+	inner.claimantFields(c)
+	r.failed = r.failed || inner.failed
 }
 
 func (r *reader) claimantFields(c *locktable.ClaimInfo) {
