@@ -177,13 +177,13 @@ func (s *store) revision(v uint64) (int64, bool) {
 // twice in a transaction, so at most one swap may write signals into each inbox.
 func (s *store) Fit(swaps []swap.Swap) int {
 	bytes, inboxes := 0, map[string]bool{}
-	for n, one := range swaps {
-		bytes += len(one.Value)
-		clashes := slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
+	for n, sw := range swaps {
+		bytes += len(sw.Value)
+		clashes := slices.ContainsFunc(sw.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
 		if n > 0 && (n == maxNamesPerRequest || bytes > maxBytesPerRequest || clashes) {
 			return n
 		}
-		for _, to := range one.Signals {
+		for _, to := range sw.Signals {
 			inboxes[to.Inbox] = true
 		}
 	}
@@ -232,9 +232,9 @@ func (s *store) SwapAll(ctx context.Context, swaps []swap.Swap) ([]swap.Swapped,
 func (s *store) swap(ctx context.Context, swaps []swap.Swap, groupSize int) ([]swap.Swapped, error) {
 	s.tidier.CountSwap()
 	first, last, until := swaps[0].Window.From, swaps[0].Window.From, ticked.Latest(swaps[0].Window)
-	for _, one := range swaps {
-		first, last = min(first, one.Window.From), max(last, one.Window.From)
-		until = min(until, ticked.Latest(one.Window))
+	for _, sw := range swaps {
+		first, last = min(first, sw.Window.From), max(last, sw.Window.From)
+		until = min(until, ticked.Latest(sw.Window))
 	}
 	outside := slices.Repeat([]swap.Swapped{{OutsideWindow: true}}, len(swaps))
 	t, addTick, ok := s.clock.ForSteps(first, last, time.Now())
@@ -260,11 +260,11 @@ func (s *store) swap(ctx context.Context, swaps []swap.Swap, groupSize int) ([]s
 	}
 	done := make([]swap.Swapped, len(swaps))
 	for i := range done {
-		if one := r.Responses[i/groupSize].GetResponseTxn(); one.Succeeded {
+		if result := r.Responses[i/groupSize].GetResponseTxn(); result.Succeeded {
 			done[i] = swap.Swapped{Done: true, Version: s.version(r.Header.Revision)}
 			s.recordLeases(swaps[i].Name, swaps[i].Entry)
 		} else {
-			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(one.Responses[i%groupSize].GetResponseRange())}
+			done[i] = swap.Swapped{HasStored: true, Stored: s.stored(result.Responses[i%groupSize].GetResponseRange())}
 			s.recordStored(swaps[i].Name, done[i].Stored)
 		}
 	}
@@ -277,15 +277,15 @@ func (s *store) replaceOp(group []swap.Swap) clientv3.Op {
 	var unchanged []clientv3.Cmp
 	var puts, gets []clientv3.Op
 	var signals []locktable.Signal
-	for _, one := range group {
-		key := s.entryKey(one.Name)
-		rev, ok := s.revision(one.Version)
+	for _, sw := range group {
+		key := s.entryKey(sw.Name)
+		rev, ok := s.revision(sw.Version)
 		if !ok {
 			rev = -1 // matches no revision
 		}
 		unchanged = append(unchanged, clientv3.Compare(clientv3.ModRevision(key), "=", rev))
-		puts, gets = append(puts, clientv3.OpPut(key, string(one.Value))), append(gets, clientv3.OpGet(key))
-		signals = append(signals, one.Signals...)
+		puts, gets = append(puts, clientv3.OpPut(key, string(sw.Value))), append(gets, clientv3.OpGet(key))
+		signals = append(signals, sw.Signals...)
 	}
 	return clientv3.OpTxn(unchanged, append(puts, s.signalOps(signals)...), gets)
 }

@@ -46,25 +46,25 @@ type write struct {
 const maxLoadAge = 250 * time.Millisecond
 
 // swap publishes the new value, which counts if its stamp is in the window.
-func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) {
+func (s *store) swap(ctx context.Context, sw *swap.Swap) (swap.Swapped, error) {
 	if err := s.ready(ctx); err != nil {
 		return swap.Swapped{}, err
 	}
-	note, _ := one.StoreState.(loadNote)
-	if one.Version != 0 && time.Since(note.receivedAt) >= maxLoadAge {
+	note, _ := sw.StoreState.(loadNote)
+	if sw.Version != 0 && time.Since(note.receivedAt) >= maxLoadAge {
 		return swap.Swapped{}, nil // version 0 is always fresh, because a loss of data cannot create a value
 	}
-	if err := s.checkSize(one); err != nil {
+	if err := s.checkSize(sw); err != nil {
 		return swap.Swapped{}, err
 	}
-	w := &write{envelope: stamped.Next(*one, note.void), key: keyOf(one.Name), neededFor: one.Window.From.Until(one.Entry.Ends())}
+	w := &write{envelope: stamped.Next(*sw, note.void), key: keyOf(sw.Name), neededFor: sw.Window.From.Until(sw.Entry.Ends())}
 	w.data = w.envelope.Append(nil)
 	// The message also has the replaced value, which stays valid if the swap does not
 	// count. So the server keeps the message as long as one of the two values is needed.
 	w.keepFor = max(w.neededFor, note.neededFor, 0)
 	m := nats.NewMsg(s.putPrefix + w.key)
 	m.Data = w.data
-	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(one.Version, 10)}
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(sw.Version, 10)}
 	if c := s.bucket.config.Load(); c != nil && c.AllowMsgTTL {
 		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.keepFor+s.options.Retention)/time.Second)+1, 10)}
 	}
@@ -81,7 +81,7 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 		s.bucket.forgetConfig()
 		return swap.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.undeliveredSwaps.Add(1) < maxUndeliveredSwaps:
-		s.clock.RecordOutside(one.Window) // no server received the swap, because there is no leader or no bucket
+		s.clock.RecordOutside(sw.Window) // no server received the swap, because there is no leader or no bucket
 		return swap.Swapped{OutsideWindow: true}, nil
 	case err != nil:
 		return swap.Swapped{}, err
@@ -89,19 +89,19 @@ func (s *store) swap(ctx context.Context, one *swap.Swap) (swap.Swapped, error) 
 	s.bucket.undeliveredSwaps.Store(0)
 	done, err := s.swapResult(ctx, w, stamps)
 	if err == nil && done.Done {
-		s.sendSignals(one.Signals)
+		s.sendSignals(sw.Signals)
 	}
 	return done, err
 }
 
 // checkSize returns an error if the bytes that a swap reserves do not fit. A message has
 // room for two values: the new one and the previous one.
-func (s *store) checkSize(one *swap.Swap) error {
+func (s *store) checkSize(sw *swap.Swap) error {
 	limit, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < limit {
 		limit, err = int64(c.MaxMsgSize), errTooBig
 	}
-	if one.ReserveBytes == 0 || limit <= 0 || int64(2*(len(one.Value)+one.ReserveBytes)) <= limit {
+	if sw.ReserveBytes == 0 || limit <= 0 || int64(2*(len(sw.Value)+sw.ReserveBytes)) <= limit {
 		return nil
 	}
 	return s.driverError(err)

@@ -92,10 +92,10 @@ func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.
 func (o *Options) allCall(claims []driver.Claim, end int64, claimants []string) Call {
 	var c Call
 	for i := range claims {
-		one := &claims[i]
-		claim := o.appendClaimArg(nil, one, end, claimants[i])
-		claim[0] = otherAcquire
-		call := o.call(one.Name, claim, appendWaitArg(nil, one), valueArg(one))
+		claim := &claims[i]
+		claimArg := o.appendClaimArg(nil, claim, end, claimants[i])
+		claimArg[0] = otherAcquire
+		call := o.call(claim.Name, claimArg, appendWaitArg(nil, claim), valueArg(claim))
 		c.Keys, c.Args = append(c.Keys, call.Keys...), append(c.Args, call.Args...)
 	}
 	return c
