@@ -272,7 +272,7 @@ func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
 	if binary.LittleEndian.Uint32(reply[12:]) == kindReply {
 		offset = headerLen + 20
 	}
-	return answer, bson.Unmarshal(reply[at:], &answer)
+	return answer, bson.Unmarshal(reply[offset:], &answer)
 }
 
 // replyWith returns the message that answers a request.
