@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// chart draws the first figures of some scenarios as bars in an SVG, each scenario on its
-// own scale.
-func chart(w io.Writer, done []measurement) {
+// drawChart draws the first figures of some scenarios as bars in an SVG, each scenario on
+// its own scale.
+func drawChart(w io.Writer, measured []measurement) {
 	const left, width, row, gap = 150, 420, 18, 34
 	height := 10
-	for _, m := range done {
+	for _, m := range measured {
 		height += gap + row*len(m.results)
 	}
 	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">
 <style>text{fill:#222}.bar{fill:#9db4c0}.pawl{fill:#2a6f97}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>
 `, left+width+210, height)
 	y := 10
-	for _, m := range done {
+	for _, m := range measured {
 		unit := m.scenario.unit
-		if !m.scenario.more {
+		if !m.scenario.moreIsBetter {
 			unit += ", less is better"
 		}
-		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.what), html.EscapeString(unit))
+		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.description), html.EscapeString(unit))
 		y += 24
 		maximum := 0.0
 		for _, r := range m.results {
@@ -36,7 +36,7 @@ func chart(w io.Writer, done []measurement) {
 		for _, r := range m.results {
 			class, value, label := "bar", 0.0, "failed"
 			if r.err == nil {
-				value, label = r.medians[0], short(r.medians[0])+m.scenario.beside(r.medians)
+				value, label = r.medians[0], threeDigits(r.medians[0])+m.scenario.besideBar(r.medians)
 			}
 			if r.contender == "pawl" {
 				class = "bar pawl"
@@ -51,12 +51,12 @@ func chart(w io.Writer, done []measurement) {
 	fmt.Fprintln(w, "</svg>")
 }
 
-// beside returns the text of the further figures beside a bar of the chart.
-func (s scenario) beside(f figures) string {
+// besideBar returns the text of the further figures beside a bar of the chart.
+func (s scenario) besideBar(f figures) string {
 	var b strings.Builder
-	for i, what := range s.others {
-		if slices.Contains(s.charts, what) {
-			fmt.Fprintf(&b, ", %s %s", what, short(f[1+i]))
+	for i, what := range s.otherFigures {
+		if slices.Contains(s.chartFigures, what) {
+			fmt.Fprintf(&b, ", %s %s", what, threeDigits(f[1+i]))
 		}
 	}
 	return b.String()

@@ -34,8 +34,8 @@ type client interface {
 	close()
 }
 
-// A keyed client returns the key under which its server keeps a lock.
-type keyed interface{ key(name string) string }
+// A keyedClient returns the key under which its server keeps a lock.
+type keyedClient interface{ key(name string) string }
 
 // redisContenders returns the contenders on Redis. The first one is the floor, a minimal
 // lock.
@@ -57,9 +57,9 @@ func redisContenders() []contender {
 
 // dropKey deletes the key of a lock.
 func dropKey(s server, holder, _ client, name string) error {
-	n, err := s.(*redisServer).c.Del(context.Background(), holder.(keyed).key(name)).Result()
+	n, err := s.(*redisServer).c.Del(context.Background(), holder.(keyedClient).key(name)).Result()
 	if err == nil && n != 1 {
-		err = fmt.Errorf("the server has no key %q", holder.(keyed).key(name))
+		err = fmt.Errorf("the server has no key %q", holder.(keyedClient).key(name))
 	}
 	return err
 }

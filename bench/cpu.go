@@ -10,28 +10,28 @@ import (
 )
 
 // selfCPU returns the processor time that this process has used.
-func selfCPU() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
+func selfCPU() time.Duration { return rusageCPU(syscall.RUSAGE_SELF) }
 
-func usedBy(who int) time.Duration {
+func rusageCPU(who int) time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(who, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A meter measures the processor time of this process and of a server since startMeter.
-type meter struct {
+// A cpuMeter measures the processor time of this process and of a server.
+type cpuMeter struct {
 	s              server
 	client, server time.Duration
 }
 
-func startMeter(s server) meter {
+func startCPUMeter(s server) cpuMeter {
 	used := s.cpu()
-	return meter{s, selfCPU(), used}
+	return cpuMeter{s, selfCPU(), used}
 }
 
 // perCycle returns the mean processor time, in µs, that this process and the server have
 // used for each of n cycles since the start.
-func (m meter) perCycle(n int64) (client, server float64) {
+func (m cpuMeter) perCycle(n int64) (client, server float64) {
 	clientTime := selfCPU() - m.client
 	serverTime := m.s.cpu() - m.server
 	cycles := float64(max(n, 1))
@@ -47,7 +47,7 @@ type cpuReading struct {
 
 // readCPU reads the system's counters, which stay 0 on systems without /proc/stat.
 func readCPU() cpuReading {
-	m := cpuReading{at: time.Now(), own: selfCPU() + usedBy(syscall.RUSAGE_CHILDREN)}
+	m := cpuReading{at: time.Now(), own: selfCPU() + rusageCPU(syscall.RUSAGE_CHILDREN)}
 	stat, _ := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(stat), "\n")
 	for i, field := range strings.Fields(first) {
@@ -65,9 +65,9 @@ func readCPU() cpuReading {
 // The limits of a quiet machine: the cores that other processes use and the cores that
 // the hypervisor takes during a measurement, and the load before it.
 const (
-	maxOthers = 0.10
-	maxStolen = 0.02
-	maxLoad   = 0.5
+	maxOtherCores  = 0.10
+	maxStolenCores = 0.02
+	maxLoadBefore  = 0.5
 )
 
 // unquietReason returns why a measurement between two readings is unreliable, or "".
@@ -76,10 +76,10 @@ func unquietReason(from, to cpuReading) string {
 	stolen := (to.stolen - from.stolen).Seconds() / took
 	others := (to.busy - from.busy - (to.own - from.own)).Seconds() / took
 	var reasons []string
-	if others > maxOthers {
+	if others > maxOtherCores {
 		reasons = append(reasons, fmt.Sprintf("other processes used %.0f %% of a core", 100*others))
 	}
-	if stolen > maxStolen {
+	if stolen > maxStolenCores {
 		reasons = append(reasons, fmt.Sprintf("the hypervisor took %.0f %% of a core", 100*stolen))
 	}
 	return strings.Join(reasons, ", ")

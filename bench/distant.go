@@ -10,8 +10,8 @@ import (
 // away. The minimum is two: one to lock and one to unlock.
 func distantServer(name string, roundTrip time.Duration) scenario {
 	return scenario{
-		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
-		others: append([]string{"calls/cycle"}, perCycle...), rounds: 1, engines: onRedis,
+		name: name, description: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
+		otherFigures: append([]string{"calls/cycle"}, perCycleFigures...), rounds: 1, engines: onRedis,
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			p, err := startProxy(s.address(), roundTrip)
 			if err != nil {
@@ -27,7 +27,7 @@ func distantServer(name string, roundTrip time.Duration) scenario {
 				return nil, err
 			}
 			// The processor time includes the proxy, which is in this process.
-			n, calls, cpu, began := 0, s.calls(c), startMeter(s), time.Now()
+			n, calls, cpu, began := 0, s.calls(c), startCPUMeter(s), time.Now()
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				unlock, _, err := cl.lock(ctx, "far")
@@ -40,9 +40,9 @@ func distantServer(name string, roundTrip time.Duration) scenario {
 				}
 			}
 			took := time.Since(began)
-			mine, theirs := cpu.perCycle(int64(n))
+			clientCPU, serverCPU := cpu.perCycle(int64(n))
 			calls = s.calls(c) - calls
-			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n), mine, theirs}, nil
+			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n), clientCPU, serverCPU}, nil
 		},
 	}
 }

@@ -39,7 +39,7 @@ func startEtcd() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{addr: addr, dir: dir}
+	p := &serverProcess{addr: addr, dir: dir}
 	p.cmd = exec.Command(bin, "--data-dir", filepath.Join(dir, "data"), "--log-level", "error",
 		"--listen-client-urls", "http://"+addr, "--advertise-client-urls", "http://"+addr,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer)
@@ -69,7 +69,7 @@ func startEtcd() (server, error) {
 
 // An etcdServer is a server with an administrator's client.
 type etcdServer struct {
-	*program
+	*serverProcess
 	c *clientv3.Client
 }
 
@@ -171,8 +171,8 @@ func (e *etcdMutex) addSession() error {
 	return err
 }
 
-// session returns a session that no other lock of this name uses. back returns it.
-func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), err error) {
+// session returns a session that no other lock of this name uses. putBack returns it.
+func (e *etcdMutex) session(name string) (s *concurrency.Session, putBack func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	used := e.used[name]
@@ -200,16 +200,16 @@ func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), e
 }
 
 func (e *etcdMutex) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	s, back, err := e.session(name)
+	s, putBack, err := e.session(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	m := concurrency.NewMutex(s, name)
 	if err := m.Lock(ctx); err != nil {
-		back()
+		putBack()
 		return nil, nil, err
 	}
-	return func() error { defer back(); return m.Unlock(context.Background()) }, s.Done, nil
+	return func() error { defer putBack(); return m.Unlock(context.Background()) }, s.Done, nil
 }
 
 func (e *etcdMutex) close() {

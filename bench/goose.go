@@ -13,21 +13,21 @@ import (
 // settings are better than its defaults: both locks poll each second, not each 5 s, and
 // goose renews after a third of the TTL, because its default, 5 s, is too late for some
 // TTLs. Each lock has its own id. goose tries a failed unlock twice, not for a minute.
-func openGooseTable(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
+func openGooseTable(driver string, url func(string) string, newLocker func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		db, err := openDB(driver, url(addr))
-		return &gooseTable{db, ttl, make}, err
+		return &gooseTable{db, ttl, newLocker}, err
 	}
 }
 
 type gooseTable struct {
-	db   *sql.DB
-	ttl  time.Duration
-	make func(...lock.TableLockerOption) (lock.Locker, error)
+	db        *sql.DB
+	ttl       time.Duration
+	newLocker func(...lock.TableLockerOption) (lock.Locker, error)
 }
 
 func (g *gooseTable) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl),
+	l, err := g.newLocker(lock.WithTableLockID(gooseLockID(name)), lock.WithTableLeaseDuration(g.ttl),
 		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableUnlockTimeout(100*time.Millisecond, 1), lock.WithTableLockTimeout(time.Second, 600))
 	if err == nil {
 		err = l.Lock(ctx, g.db)
@@ -40,7 +40,7 @@ func (g *gooseTable) lock(ctx context.Context, name string) (func() error, func(
 
 func (g *gooseTable) close() { _ = g.db.Close() }
 
-func idOf(name string) int64 {
+func gooseLockID(name string) int64 {
 	return int64(crc64.Checksum([]byte(name), crc64.MakeTable(crc64.ISO)) >> 1)
 }
 
@@ -57,7 +57,7 @@ func openGooseSession(driver string, url func(string) string) func(string, time.
 type gooseSession struct{ db *sql.DB }
 
 func (g *gooseSession) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	l, err := lock.NewPostgresSessionLocker(lock.WithLockID(idOf(name)), lock.WithLockTimeout(1, 600))
+	l, err := lock.NewPostgresSessionLocker(lock.WithLockID(gooseLockID(name)), lock.WithLockTimeout(1, 600))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,32 +23,32 @@ type growthOptions struct {
 // A load is a kind of thing on a server, such as a name. The steps are measured at
 // several numbers of these things.
 type load struct {
-	name, what string
-	maxSize    int                                // the largest number that one machine can make; 0 for no limit
-	fill       func(g *loadedServer, n int) error // raises the number to n
-	steps      []step
+	name, description string
+	maxSize           int                                // the largest number that one machine can make; 0 for no limit
+	fill              func(g *loadedServer, n int) error // raises the number to n
+	steps             []step
 }
 
 // A step is repeated, so it must restore the state that it found.
 type step struct {
-	name   string
-	do     func(g *loadedServer, d driver.Driver, i int) error
-	sleeps time.Duration // the time for which the step sleeps, which does not count
+	name      string
+	do        func(g *loadedServer, d driver.Driver, i int) error
+	sleepTime time.Duration // the time for which the step sleeps, which does not count
 }
 
 // A loadedServer is a server with a load.
 type loadedServer struct {
-	url     func(addr string) string
-	s       server
-	d       driver.Driver // the driver that is measured
-	other   driver.Driver // the driver that makes the load
-	proxy   *proxy        // the proxy between far and the server; nil for an engine without a network
-	far     driver.Driver // a driver behind the proxy, which counts its bytes; d without a proxy
-	n       int
-	tokens  []driver.Token
-	more    []driver.Driver
-	stops   []func()
-	changes chan struct{} // receives a value for each report of a watch
+	url      func(addr string) string
+	s        server
+	d        driver.Driver // the driver that is measured
+	loader   driver.Driver // the driver that makes the load
+	proxy    *proxy        // the proxy between viaProxy and the server; nil for an engine without a network
+	viaProxy driver.Driver // a driver behind the proxy, which counts its bytes; d without a proxy
+	n        int
+	tokens   []driver.Token
+	clients  []driver.Driver
+	stops    []func()
+	changes  chan struct{} // receives a value for each report of a watch
 }
 
 // A cost is the measured cost of one step at one size of its load.
@@ -75,7 +75,7 @@ var sizes = []int{1, 10, 100, 1000, 10_000}
 // queue in an entry, which each new waiter writes.
 const maxFillTime = 1500 * time.Millisecond
 
-func grow(e engine, o growthOptions) error {
+func measureGrowth(e engine, o growthOptions) error {
 	fmt.Printf("%s, %s, %d cores, load %.1f, %s\n", e.name, runtime.Version(), runtime.NumCPU(), loadAverage(), commit())
 	if o.plant != "" {
 		fmt.Printf("planted: %s\n", o.plant)
@@ -86,28 +86,28 @@ func grow(e engine, o growthOptions) error {
 			continue
 		}
 		began := readCPU()
-		rows, err := growLoad(e, l, o)
+		rows, err := measureLoad(e, l, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
 		if reason := unquietReason(began, readCPU()); reason != "" {
 			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", l.name, reason)
 		}
-		growthTable(os.Stdout, l, rows)
+		printGrowthTable(os.Stdout, l, rows)
 		all = append(all, rows...)
 	}
-	growthList(os.Stdout, all)
+	printGrowingSteps(os.Stdout, all)
 	if o.keep == "" {
 		return nil
 	}
-	if err := keepGrowth(o.keep, e.name, all); err != nil {
+	if err := saveGrowth(o.keep, e.name, all); err != nil {
 		return err
 	}
-	return growthOverview(os.Stdout, o.keep)
+	return printGrowthOverview(os.Stdout, o.keep)
 }
 
-// growLoad measures the steps of a load on a new server.
-func growLoad(e engine, l load, o growthOptions) ([]stepCosts, error) {
+// measureLoad measures the steps of a load on a new server.
+func measureLoad(e engine, l load, o growthOptions) ([]stepCosts, error) {
 	g, err := startLoadedServer(e, o.plant)
 	if err != nil {
 		return nil, err
@@ -148,10 +148,10 @@ func startLoadedServer(e engine, plant string) (*loadedServer, error) {
 		g.stop()
 		return nil, err
 	}
-	g.far = g.d
+	g.viaProxy = g.d
 	if _, local := s.(localServer); !local {
 		if g.proxy, err = startProxy(s.address(), 0); err == nil {
-			g.far, err = g.open(g.proxy.addr())
+			g.viaProxy, err = g.open(g.proxy.addr())
 		}
 		if err != nil {
 			g.stop()
@@ -160,7 +160,7 @@ func startLoadedServer(e engine, plant string) (*loadedServer, error) {
 	}
 	if plant != "" {
 		if g.d, err = planted(g.d, plant); err == nil {
-			g.far, err = planted(g.far, plant)
+			g.viaProxy, err = planted(g.viaProxy, plant)
 		}
 		if err != nil {
 			g.stop()
@@ -186,7 +186,7 @@ func (g *loadedServer) stop() {
 	for _, stop := range g.stops {
 		stop()
 	}
-	for _, d := range append(g.more, g.far, g.d) {
+	for _, d := range append(g.clients, g.viaProxy, g.d) {
 		if d != nil {
 			_ = d.Close()
 		}
@@ -200,10 +200,10 @@ func (g *loadedServer) stop() {
 // fillTo makes the load. Then it closes the driver that made the load, so that this
 // driver does no work during the measurement. The claims last without the driver.
 func (g *loadedServer) fillTo(l load, n int) (err error) {
-	if g.other, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
+	if g.loader, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.other.Close()) }()
+	defer func() { err = errors.Join(err, g.loader.Close()) }()
 	err = l.fill(g, n)
 	g.n = n
 	return err
@@ -231,13 +231,13 @@ func (g *loadedServer) costOf(s step) (c cost, err error) {
 		return c, err
 	}
 	var each []time.Duration
-	cpu := startMeter(g.s)
+	cpu := startCPUMeter(g.s)
 	for began := time.Now(); len(each) < minRepeats || time.Since(began) < stepTime && len(each) < maxRepeats; {
 		at := time.Now()
 		if err = s.do(g, g.d, len(each)+1); err != nil {
 			return c, err
 		}
-		each = append(each, time.Since(at)-s.sleeps)
+		each = append(each, time.Since(at)-s.sleepTime)
 	}
 	c.Client, c.Server = cpu.perCycle(int64(len(each)))
 	slices.Sort(each)
@@ -252,16 +252,16 @@ func (g *loadedServer) countBytes(s step) (float64, error) {
 		return 0, nil
 	}
 	const times = 5
-	if err := s.do(g, g.far, 0); err != nil {
+	if err := s.do(g, g.viaProxy, 0); err != nil {
 		return 0, err
 	}
-	before := g.proxy.sent.Load()
+	before := g.proxy.sentBytes.Load()
 	for i := range times {
-		if err := s.do(g, g.far, i+1); err != nil {
+		if err := s.do(g, g.viaProxy, i+1); err != nil {
 			return 0, err
 		}
 	}
-	return float64(g.proxy.sent.Load()-before) / times, nil
+	return float64(g.proxy.sentBytes.Load()-before) / times, nil
 }
 
 var (

@@ -18,23 +18,23 @@ func loads() []load {
 
 func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 
-// middle returns the index of the middle one of the load's claims.
-func (g *loadedServer) middle() int { return g.n / 2 }
+// middleIndex returns the index of the middle one of the load's claims.
+func (g *loadedServer) middleIndex() int { return g.n / 2 }
 
-// add makes claims, 64 at a time, until the load has n.
-func (g *loadedServer) add(n int, one func(i int) (driver.Token, error)) error {
+// addClaims makes claims, 64 at a time, until the load has n.
+func (g *loadedServer) addClaims(n int, claim func(i int) (driver.Token, error)) error {
 	have := len(g.tokens)
 	g.tokens = append(g.tokens, make([]driver.Token, n-have)...)
-	return share(n-have, func(i int) (err error) {
-		g.tokens[have+i], err = one(have + i)
+	return in64Goroutines(n-have, func(i int) (err error) {
+		g.tokens[have+i], err = claim(have + i)
 		return err
 	})
 }
 
-// addInOrder is add, but makes one claim after the other.
-func (g *loadedServer) addInOrder(n int, one func(i int) (driver.Token, error)) error {
+// addClaimsInOrder is addClaims, but makes one claim after the other.
+func (g *loadedServer) addClaimsInOrder(n int, claim func(i int) (driver.Token, error)) error {
 	for i := len(g.tokens); i < n; i++ {
-		t, err := one(i)
+		t, err := claim(i)
 		if err != nil {
 			return err
 		}
@@ -44,29 +44,29 @@ func (g *loadedServer) addInOrder(n int, one func(i int) (driver.Token, error)) 
 }
 
 func namesLoad() load {
-	middle := func(g *loadedServer) string { return heldName(g.middle()) }
+	middleName := func(g *loadedServer) string { return heldName(g.middleIndex()) }
 	return load{
-		name: "names", what: "names are held, each by one lease of one client",
+		name: "names", description: "names are held, each by one lease of one client",
 		fill: func(g *loadedServer, n int) error {
-			return g.add(n, func(i int) (driver.Token, error) {
+			return g.addClaims(n, func(i int) (driver.Token, error) {
 				c := exclusive(heldName(i))
-				_, err := takes(g.d, c) // d, so that the load is also the leases of one client
+				_, err := acquire(g.d, c) // d, so that the load is also the leases of one client
 				return c.Token, err
 			})
 		},
 		steps: []step{
-			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
+			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndRelease(d, exclusive("free")) }},
 			{name: "grant and release of a new name", do: func(g *loadedServer, d driver.Driver, i int) error {
-				return cycle(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.n, d, i)))
+				return acquireAndRelease(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.n, d, i)))
 			}},
-			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(middle(g))) }},
-			{name: "first place in a queue, given up", do: func(g *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(middle(g))) }},
+			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return expectHeld(d, exclusive(middleName(g))) }},
+			{name: "first place in a queue, given up", do: func(g *loadedServer, d driver.Driver, _ int) error { return queueAndLeave(d, queued(middleName(g))) }},
 			{name: "renewal of one lease", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				return renews(d, withToken(exclusive(middle(g)), g.tokens[g.middle()]))
+				return renewLease(d, withToken(exclusive(middleName(g)), g.tokens[g.middleIndex()]))
 			}},
-			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return breaksOwn(d, exclusive("free")) }},
-			{name: "Inspect", do: func(g *loadedServer, d driver.Driver, _ int) error { return inspects(d, middle(g)) }},
-			{name: "one page of List, 100 names", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listsPage(d) }},
+			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndBreak(d, exclusive("free")) }},
+			{name: "Inspect", do: func(g *loadedServer, d driver.Driver, _ int) error { return inspect(d, middleName(g)) }},
+			{name: "one page of List, 100 names", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listPage(d) }},
 		},
 	}
 }
@@ -74,24 +74,24 @@ func namesLoad() load {
 func holdersLoad() load {
 	const name = "one"
 	return load{
-		name: "holders", what: "readers hold one name",
+		name: "holders", description: "readers hold one name",
 		fill: func(g *loadedServer, n int) error {
-			return g.add(n, func(int) (driver.Token, error) {
+			return g.addClaims(n, func(int) (driver.Token, error) {
 				c := reading(name)
-				_, err := takes(g.other, c)
+				_, err := acquire(g.loader, c)
 				return c.Token, err
 			})
 		},
 		steps: []step{
-			{name: "a reader comes and goes", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, reading(name)) }},
-			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
-			{name: "first place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "a reader comes and goes", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndRelease(d, reading(name)) }},
+			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return expectHeld(d, exclusive(name)) }},
+			{name: "first place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queueAndLeave(d, queued(name)) }},
 			{name: "renewal of one lease", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				return renews(d, withToken(reading(name), g.tokens[g.middle()]))
+				return renewLease(d, withToken(reading(name), g.tokens[g.middleIndex()]))
 			}},
-			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return breaksOwn(d, reading(name)) }},
-			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspects(d, name) }},
-			{name: "one page of List, 1 name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listsPage(d) }},
+			{name: "grant and break", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndBreak(d, reading(name)) }},
+			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspect(d, name) }},
+			{name: "one page of List, 1 name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return listPage(d) }},
 		},
 	}
 }
@@ -99,76 +99,76 @@ func holdersLoad() load {
 // waitersLoad has one holder of a name, and waiters behind that holder.
 func waitersLoad() load {
 	const name = "one"
-	joins := func(d driver.Driver) (driver.Token, error) {
+	join := func(d driver.Driver) (driver.Token, error) {
 		c := queued(name)
-		return c.Token, isRefused(d, c)
+		return c.Token, expectHeld(d, c)
 	}
 	return load{
-		name: "waiters", what: "claims wait for one name, which is held",
+		name: "waiters", description: "claims wait for one name, which is held",
 		fill: func(g *loadedServer, n int) error {
 			if len(g.tokens) == 0 {
 				c := exclusive(name)
-				if _, err := takes(g.other, c); err != nil {
+				if _, err := acquire(g.loader, c); err != nil {
 					return err
 				}
 				g.tokens = []driver.Token{c.Token}
 			}
 			g.tokens = slices.DeleteFunc(g.tokens, driver.Token.IsZero)
-			return g.addInOrder(n+1, func(int) (driver.Token, error) { return joins(g.other) })
+			return g.addClaimsInOrder(n+1, func(int) (driver.Token, error) { return join(g.loader) })
 		},
 		steps: []step{
-			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(name)) }},
-			{name: "last place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queuesAndLeaves(d, queued(name)) }},
+			{name: "refused try", do: func(_ *loadedServer, d driver.Driver, _ int) error { return expectHeld(d, exclusive(name)) }},
+			{name: "last place in the queue, given up", do: func(_ *loadedServer, d driver.Driver, _ int) error { return queueAndLeave(d, queued(name)) }},
 			{name: "a place in the middle is kept", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				return isRefused(d, withToken(queued(name), g.tokens[g.waiter()]))
+				return expectHeld(d, withToken(queued(name), g.tokens[g.middleWaiter()]))
 			}},
 			{name: "the holder's renewal", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				return renews(d, withToken(exclusive(name), g.tokens[0]))
+				return renewLease(d, withToken(exclusive(name), g.tokens[0]))
 			}},
 			{name: "release that passes on, and a new waiter", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				if err := gives(d, withToken(exclusive(name), g.tokens[0])); err != nil {
+				if err := release(d, withToken(exclusive(name), g.tokens[0])); err != nil {
 					return err
 				}
-				token, err := joins(d)
-				g.passOn(token)
+				token, err := join(d)
+				g.recordHandOver(token)
 				return err
 			}},
 			{name: "a waiter in the middle goes, and a new one comes", do: func(g *loadedServer, d driver.Driver, _ int) error {
-				at := g.waiter()
-				if err := gives(d, withToken(queued(name), g.tokens[at])); err != nil {
+				at := g.middleWaiter()
+				if err := release(d, withToken(queued(name), g.tokens[at])); err != nil {
 					return err
 				}
-				token, err := joins(d)
+				token, err := join(d)
 				g.tokens[at] = driver.Token{}
 				g.tokens = append(g.tokens, token)
 				return err
 			}},
 			{
-				name: "break, the end of its delay, and a new waiter", sleeps: afterBreak,
+				name: "break, the end of its delay, and a new waiter", sleepTime: afterBreakPause,
 				do: func(g *loadedServer, d driver.Driver, _ int) error {
 					held := withToken(exclusive(name), g.tokens[0])
-					grant, err := takesWhenOpen(d, held) // the first waiter got the name when the last delay ended
+					grant, err := acquireWhenOpen(d, held) // the first waiter got the name when the last delay ended
 					if err != nil {
 						return err
 					}
-					if err := breaks(d, held, grant.Fence, breakDelay); err != nil {
+					if err := breakLease(d, held, grant.Fence, breakDelay); err != nil {
 						return err
 					}
-					time.Sleep(afterBreak)
-					token, err := joins(d) // this step finds that the delay is over
-					g.passOn(token)
+					time.Sleep(afterBreakPause)
+					token, err := join(d) // this step finds that the delay is over
+					g.recordHandOver(token)
 					return err
 				},
 			},
-			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspects(d, name) }},
+			{name: "Inspect", do: func(_ *loadedServer, d driver.Driver, _ int) error { return inspect(d, name) }},
 		},
 	}
 }
 
-// waiter returns the index in g.tokens of a waiter in the middle of the queue. The first
-// token is the holder's, and the others are in the order of the queue. The token of a
-// waiter that has left is zero.
-func (g *loadedServer) waiter() int {
+// middleWaiter returns the index in g.tokens of a waiter in the middle of the queue. The
+// first token is the holder's, and the others are in the order of the queue. The token of
+// a waiter that has left is zero.
+func (g *loadedServer) middleWaiter() int {
 	at := len(g.tokens) / 2
 	for at == 0 || g.tokens[at].IsZero() {
 		at = (at + 1) % len(g.tokens)
@@ -176,8 +176,8 @@ func (g *loadedServer) waiter() int {
 	return at
 }
 
-// passOn records that the first waiter holds the name, and that another one waits.
-func (g *loadedServer) passOn(last driver.Token) {
+// recordHandOver records that the first waiter now holds the name, and last waits.
+func (g *loadedServer) recordHandOver(last driver.Token) {
 	g.tokens = append(g.tokens[1:], last)
 	for g.tokens[0].IsZero() {
 		g.tokens = g.tokens[1:]
@@ -186,8 +186,8 @@ func (g *loadedServer) passOn(last driver.Token) {
 
 // A backend whose clock has a window keeps a name closed a little longer than breakDelay.
 const (
-	breakDelay = 10 * time.Millisecond
-	afterBreak = 100 * time.Millisecond
+	breakDelay      = 10 * time.Millisecond
+	afterBreakPause = 100 * time.Millisecond
 )
 
 // watchersLoad has watches of different names, and changes one of these names.
@@ -197,14 +197,14 @@ func watchersLoad() load {
 			return errNotPushed
 		}
 		g.drainChanges()
-		c := exclusive(heldName(g.middle()))
-		if _, err := takes(d, c); err != nil {
+		c := exclusive(heldName(g.middleIndex()))
+		if _, err := acquire(d, c); err != nil {
 			return err
 		}
-		return errors.Join(g.waitChange(), gives(d, c))
+		return errors.Join(g.waitChange(), release(d, c))
 	}
 	return load{
-		name: "watchers", what: "names are watched by one client", maxSize: 10_000,
+		name: "watchers", description: "names are watched by one client", maxSize: 10_000,
 		fill: func(g *loadedServer, n int) error {
 			for i := g.n; i < n; i++ {
 				if err := g.watch(g.d, heldName(i)); err != nil {
@@ -217,8 +217,8 @@ func watchersLoad() load {
 			return nil
 		},
 		steps: []step{
-			{name: "grant and release of a name without a watch", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
-			{name: "a watch tells of a grant and of the release", do: change, sleeps: drainTime},
+			{name: "grant and release of a name without a watch", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndRelease(d, exclusive("free")) }},
+			{name: "a watch tells of a grant and of the release", do: change, sleepTime: drainTime},
 		},
 	}
 }
@@ -226,25 +226,25 @@ func watchersLoad() load {
 // clientsLoad has clients with their own connections, each of which holds a name.
 func clientsLoad() load {
 	return load{
-		name: "clients", what: "clients have connections, and hold a name each", maxSize: 100,
+		name: "clients", description: "clients have connections, and hold a name each", maxSize: 100,
 		fill: func(g *loadedServer, n int) error {
 			var mu sync.Mutex
-			have := len(g.more)
-			return share(n-have, func(i int) error {
+			have := len(g.clients)
+			return in64Goroutines(n-have, func(i int) error {
 				d, err := driver.Open(context.Background(), g.url(g.s.address()))
 				if err != nil {
 					return err
 				}
 				mu.Lock()
-				g.more = append(g.more, d)
+				g.clients = append(g.clients, d)
 				mu.Unlock()
-				_, err = takes(d, exclusive(heldName(have+i)))
+				_, err = acquire(d, exclusive(heldName(have+i)))
 				return err
 			})
 		},
 		steps: []step{
-			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return cycle(d, exclusive("free")) }},
-			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return isRefused(d, exclusive(heldName(0))) }},
+			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndRelease(d, exclusive("free")) }},
+			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return expectHeld(d, exclusive(heldName(0))) }},
 		},
 	}
 }

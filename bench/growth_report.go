@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// growthTable prints a load as a table of Markdown. Each step has the processor time of
-// client and server in µs, the bytes in both directions, and the time.
-func growthTable(w io.Writer, l load, rows []stepCosts) {
-	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.what)
+// printGrowthTable prints a load as a table of Markdown. Each step has the processor time
+// of client and server in µs, the bytes in both directions, and the time.
+func printGrowthTable(w io.Writer, l load, rows []stepCosts) {
+	fmt.Fprintf(w, "\n### %s: %s\n\n| step | what |", strings.ToUpper(l.name[:1])+l.name[1:], l.description)
 	n := 0
 	for _, r := range rows {
 		n = max(n, len(r.Costs))
@@ -90,8 +90,8 @@ func (r stepCosts) slope() (exponent float64, what string) {
 	return exponent, what
 }
 
-// growthList prints the steps whose cost grows faster than the logarithm.
-func growthList(w io.Writer, all []stepCosts) {
+// printGrowingSteps prints the steps whose cost grows faster than the logarithm.
+func printGrowingSteps(w io.Writer, all []stepCosts) {
 	fmt.Fprint(w, "\nSteps whose cost grows faster than the logarithm between the last two sizes:\n\n")
 	none := true
 	for _, r := range all {
@@ -112,8 +112,8 @@ func growthList(w io.Writer, all []stepCosts) {
 	}
 }
 
-// keepGrowth writes the figures of an engine to the folder of all engines.
-func keepGrowth(folder, engine string, all []stepCosts) error {
+// saveGrowth writes the figures of an engine to the folder of all engines.
+func saveGrowth(folder, engine string, all []stepCosts) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
@@ -124,9 +124,10 @@ func keepGrowth(folder, engine string, all []stepCosts) error {
 	return os.WriteFile(filepath.Join(folder, engine+".json"), text, 0o600)
 }
 
-// growthOverview prints a table of all engines in a folder: the processor time of each
-// step at a load of 10 and at the largest load. It also draws a picture of each engine.
-func growthOverview(w io.Writer, folder string) error {
+// printGrowthOverview prints a table of all engines in a folder: the processor time of
+// each step at a load of 10 and at the largest load. It also draws a picture of each
+// engine.
+func printGrowthOverview(w io.Writer, folder string) error {
 	var names []string
 	costsByEngine := map[string]map[string]stepCosts{}
 	var order [][2]string
@@ -139,7 +140,7 @@ func growthOverview(w io.Writer, folder string) error {
 		if err := json.Unmarshal(text, &all); err != nil {
 			return err
 		}
-		if err := drawGrowth(filepath.Join(folder, "growth-"+e.name+".svg"), e.name, all); err != nil {
+		if err := writeGrowthChart(filepath.Join(folder, "growth-"+e.name+".svg"), e.name, all); err != nil {
 			return err
 		}
 		names, costsByEngine[e.name] = append(names, e.name), map[string]stepCosts{}
@@ -162,12 +163,12 @@ func growthOverview(w io.Writer, folder string) error {
 	return nil
 }
 
-func drawGrowth(file, engine string, all []stepCosts) error {
+func writeGrowthChart(file, engine string, all []stepCosts) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	growthChart(f, engine, all)
+	drawGrowthChart(f, engine, all)
 	return f.Close()
 }
 
@@ -184,7 +185,7 @@ func (r stepCosts) costRange() string {
 	if last.N < sizes[len(sizes)-1] {
 		size = fmt.Sprintf(" (%d)", last.N)
 	}
-	return short(r.Costs[1].cpu()) + " → " + short(last.cpu()) + size
+	return threeDigits(r.Costs[1].cpu()) + " → " + threeDigits(last.cpu()) + size
 }
 
 // commit describes the commit of the repository in the working directory.
@@ -196,9 +197,9 @@ func commit() string {
 	return "commit " + strings.TrimSpace(string(text))
 }
 
-// growthChart draws a chart for each load, with both axes logarithmic. Each step is a
+// drawGrowthChart draws a chart for each load, with both axes logarithmic. Each step is a
 // line: its processor time. The lines of costs that grow are red and have a name.
-func growthChart(w io.Writer, engine string, all []stepCosts) {
+func drawGrowthChart(w io.Writer, engine string, all []stepCosts) {
 	const left, wide, high, gap = 70, 420, 190, 60
 	var order []string
 	fields := map[string][]stepCosts{}

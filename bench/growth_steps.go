@@ -13,11 +13,11 @@ import (
 // longTTL is a TTL that does not end during a measurement.
 const longTTL = time.Hour
 
-func exclusive(name string) driver.Claim { return lasting(servertest.Mutex(name)) }
-func queued(name string) driver.Claim    { return lasting(servertest.Queued(name)) }
-func reading(name string) driver.Claim   { return lasting(servertest.Reader(name)) }
+func exclusive(name string) driver.Claim { return withLongTTL(servertest.Mutex(name)) }
+func queued(name string) driver.Claim    { return withLongTTL(servertest.Queued(name)) }
+func reading(name string) driver.Claim   { return withLongTTL(servertest.Reader(name)) }
 
-func lasting(c driver.Claim) driver.Claim {
+func withLongTTL(c driver.Claim) driver.Claim {
 	c.TTL, c.QueueTTL = longTTL, longTTL
 	return c
 }
@@ -33,47 +33,47 @@ func requestCtx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 20*time.Second)
 }
 
-func takes(d driver.Driver, c driver.Claim) (driver.Grant, error) {
+func acquire(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 	ctx, cancel := requestCtx()
 	defer cancel()
 	return d.Acquire(ctx, c)
 }
 
-func isRefused(d driver.Driver, c driver.Claim) error {
-	if _, err := takes(d, c); !errors.Is(err, driver.ErrHeld) {
+func expectHeld(d driver.Driver, c driver.Claim) error {
+	if _, err := acquire(d, c); !errors.Is(err, driver.ErrHeld) {
 		return fmt.Errorf("%s: %w; want ErrHeld", c.Name, err)
 	}
 	return nil
 }
 
-func gives(d driver.Driver, c driver.Claim) error {
+func release(d driver.Driver, c driver.Claim) error {
 	ctx, cancel := requestCtx()
 	defer cancel()
 	return d.Release(ctx, servertest.Lease(c))
 }
 
-func cycle(d driver.Driver, c driver.Claim) error {
-	if _, err := takes(d, c); err != nil {
+func acquireAndRelease(d driver.Driver, c driver.Claim) error {
+	if _, err := acquire(d, c); err != nil {
 		return err
 	}
-	return gives(d, c)
+	return release(d, c)
 }
 
-func queuesAndLeaves(d driver.Driver, c driver.Claim) error {
-	if err := isRefused(d, c); err != nil {
+func queueAndLeave(d driver.Driver, c driver.Claim) error {
+	if err := expectHeld(d, c); err != nil {
 		return err
 	}
-	return gives(d, c)
+	return release(d, c)
 }
 
-func renews(d driver.Driver, c driver.Claim) error {
+func renewLease(d driver.Driver, c driver.Claim) error {
 	ctx, cancel := requestCtx()
 	defer cancel()
 	answers, err := d.Renew(ctx, []driver.LeaseRef{servertest.Lease(c)})
 	return errors.Join(append(answers, err)...)
 }
 
-func inspects(d driver.Driver, name string) error {
+func inspect(d driver.Driver, name string) error {
 	ctx, cancel := requestCtx()
 	defer cancel()
 	_, err := d.Inspect(ctx, name)
@@ -83,7 +83,7 @@ func inspects(d driver.Driver, name string) error {
 // pageSize is the number of names on a page of a list.
 const pageSize = 100
 
-func listsPage(d driver.Driver) error {
+func listPage(d driver.Driver) error {
 	l, ok := driver.As[driver.Lister](d)
 	if !ok {
 		return errors.ErrUnsupported
@@ -102,8 +102,8 @@ func listsPage(d driver.Driver) error {
 	return nil
 }
 
-// breaks breaks the lease with this fence of a claim.
-func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) error {
+// breakLease breaks the lease with this fence of a claim.
+func breakLease(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) error {
 	b, ok := driver.As[driver.LeaseBreaker](d)
 	if !ok {
 		return errors.ErrUnsupported
@@ -113,10 +113,10 @@ func breaks(d driver.Driver, c driver.Claim, fence uint64, delay time.Duration) 
 	return b.Break(ctx, c.Name, fence, delay, driver.Owner{Client: "growth"})
 }
 
-// takesWhenOpen waits for the end of the delay after a break, and takes the name.
-func takesWhenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
+// acquireWhenOpen waits for the end of the delay after a break, and takes the name.
+func acquireWhenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 	for {
-		g, err := takes(d, c)
+		g, err := acquire(d, c)
 		held, refused := errors.AsType[*driver.HeldError](err)
 		if !refused || held.ClosedFor == 0 {
 			return g, err
@@ -125,15 +125,15 @@ func takesWhenOpen(d driver.Driver, c driver.Claim) (driver.Grant, error) {
 	}
 }
 
-// breaksOwn takes a lease and breaks it. The TTL is short, because a backend remembers a
-// broken lease until it would have ended.
-func breaksOwn(d driver.Driver, c driver.Claim) error {
+// acquireAndBreak takes a lease and breaks it. The TTL is short, because a backend
+// remembers a broken lease until it would have ended.
+func acquireAndBreak(d driver.Driver, c driver.Claim) error {
 	c.TTL = time.Second
-	grant, err := takes(d, c)
+	grant, err := acquire(d, c)
 	if err != nil {
 		return err
 	}
-	return breaks(d, c, grant.Fence, 0)
+	return breakLease(d, c, grant.Fence, 0)
 }
 
 // watch makes g.changes receive a value when a name changes.

@@ -17,12 +17,12 @@ const trustedPart = 0.9
 // heldLeases measures the cost of held and renewed leases for this process and for the
 // server, and the greatest age of a lease at its renewal. Renewals are due after a third
 // of the TTL.
-func heldLeases(name string, leases int, long time.Duration) scenario {
+func heldLeases(name string, leases int, duration time.Duration) scenario {
 	const ttl = 10 * time.Second
 	return scenario{
-		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for %v", leases, long), unit: "B/lease",
-		others: []string{"goroutines", "requests/s", "client %core", "server %core", "oldest, % of its TTL", "lost"}, rounds: 1,
-		fit: func(c contender) bool {
+		name: name, description: fmt.Sprintf("%d leases of 10 s held by one client for %v", leases, duration), unit: "B/lease",
+		otherFigures: []string{"goroutines", "requests/s", "client %core", "server %core", "oldest, % of its TTL", "lost"}, rounds: 1,
+		fits: func(c contender) bool {
 			return c.renews && (leases <= 1000 || c.name == "pawl" || c.engine == "redis" && leases <= 10_000)
 		},
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
@@ -34,37 +34,37 @@ func heldLeases(name string, leases int, long time.Duration) scenario {
 			if err := lockAndUnlock(cl, "warm"); err != nil {
 				return nil, err
 			}
-			goroutines, before := runtime.NumGoroutine(), heap()
+			goroutines, before := runtime.NumGoroutine(), heapBytes()
 			all := make([]heldLock, leases)
-			if err := share(leases, func(i int) (err error) {
-				all[i], err = take(cl, fmt.Sprint("held", i))
+			if err := in64Goroutines(leases, func(i int) (err error) {
+				all[i], err = takeLock(cl, fmt.Sprint("held", i))
 				return err
 			}); err != nil {
 				return nil, err
 			}
-			bytes := float64(heap()-before) / float64(leases)
-			mine, theirs, calls := selfCPU(), s.cpu(), s.calls(c)
-			left := minTimeLeft(all, long)
-			mine, theirs, calls = selfCPU()-mine, s.cpu()-theirs, s.calls(c)-calls
+			bytes := float64(heapBytes()-before) / float64(leases)
+			clientCPU, serverCPU, calls := selfCPU(), s.cpu(), s.calls(c)
+			left := minTimeLeft(all, duration)
+			clientCPU, serverCPU, calls = selfCPU()-clientCPU, s.cpu()-serverCPU, s.calls(c)-calls
 			lost := 0
 			for _, h := range all {
-				lost += h.countLost()
+				lost += h.lostCount()
 			}
 			out := figures{
-				bytes, float64(runtime.NumGoroutine() - goroutines), float64(calls) / long.Seconds(),
-				100 * mine.Seconds() / long.Seconds(), 100 * theirs.Seconds() / long.Seconds(),
+				bytes, float64(runtime.NumGoroutine() - goroutines), float64(calls) / duration.Seconds(),
+				100 * clientCPU.Seconds() / duration.Seconds(), 100 * serverCPU.Seconds() / duration.Seconds(),
 				100 * (trustedPart - left.Seconds()/ttl.Seconds()), float64(lost),
 			}
 			if left < 0 {
 				out[5] = math.NaN()
 			}
-			return out, share(leases, func(i int) error { _ = all[i].unlock(); return nil })
+			return out, in64Goroutines(leases, func(i int) error { _ = all[i].unlock(); return nil })
 		},
 	}
 }
 
-// share calls do n times, in 64 goroutines.
-func share(n int, do func(i int) error) error {
+// in64Goroutines calls do n times, in 64 goroutines.
+func in64Goroutines(n int, do func(i int) error) error {
 	errs := make([]error, 64)
 	var wg sync.WaitGroup
 	for g := range errs {
@@ -87,7 +87,7 @@ type heldLock struct {
 	end    func() time.Time       // returns the end of the lease; nil if the client does not know it
 }
 
-func take(cl client, name string) (h heldLock, err error) {
+func takeLock(cl client, name string) (h heldLock, err error) {
 	if p, ok := cl.(pawlLocker); ok {
 		l, err := p.c.Mutex(name).Lock(context.Background())
 		if err != nil {
@@ -113,9 +113,9 @@ func (h heldLock) countLost() int {
 
 // minTimeLeft polls up to a thousand leases for the duration long. It returns the
 // shortest time that a lease had left, or a negative value if that is unknown.
-func minTimeLeft(all []heldLock, long time.Duration) time.Duration {
+func minTimeLeft(all []heldLock, duration time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
-	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+	for until := time.Now().Add(duration); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		for i := 0; i < len(all); i += 1 + len(all)/1001 {
 			if all[i].end == nil {
 				time.Sleep(time.Until(until))
@@ -127,7 +127,7 @@ func minTimeLeft(all []heldLock, long time.Duration) time.Duration {
 	return max(least, 0)
 }
 
-func heap() int64 {
+func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -10,12 +10,12 @@ import (
 // idleWaiters measures the cost of a waiter: many clients, each with its own connections
 // like a process, wait for a name that another client holds.
 func idleWaiters(name string, waiters int, engines []string) scenario {
-	const long = 10 * time.Second
+	const duration = 10 * time.Second
 	return scenario{
-		name: name, what: fmt.Sprintf("%d clients wait %v for a name that is held; what each costs", waiters, long),
-		unit: "requests/s", others: []string{"client µs/s", "server µs/s", "connections", "server %core of all"}, rounds: 1,
+		name: name, description: fmt.Sprintf("%d clients wait %v for a name that is held; what each costs", waiters, duration),
+		unit: "requests/s", otherFigures: []string{"client µs/s", "server µs/s", "connections", "server %core of all"}, rounds: 1,
 		engines: engines,
-		fit:     func(c contender) bool { return waiters <= 100 || c.name == "pawl" },
+		fits:    func(c contender) bool { return waiters <= 100 || c.name == "pawl" },
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			holder, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
@@ -47,15 +47,15 @@ func idleWaiters(name string, waiters int, engines []string) scenario {
 				}
 			}
 			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have joined
-			calls, cpu := s.calls(c), startMeter(s)
-			time.Sleep(long)
-			mine, theirs := cpu.perCycle(int64(waiters))
+			calls, cpu := s.calls(c), startCPUMeter(s)
+			time.Sleep(duration)
+			clientCPU, serverCPU := cpu.perCycle(int64(waiters))
 			calls = s.calls(c) - calls
 			conns = countConnections(s.address()) - conns
 			each := float64(waiters)
 			out := figures{
-				float64(calls) / each / long.Seconds(), mine / long.Seconds(), theirs / long.Seconds(), float64(conns) / each,
-				theirs / long.Seconds() * each / 1e4,
+				float64(calls) / each / duration.Seconds(), clientCPU / duration.Seconds(), serverCPU / duration.Seconds(), float64(conns) / each,
+				serverCPU / duration.Seconds() * each / 1e4,
 			}
 			return out, unlock()
 		},

@@ -14,7 +14,7 @@ import (
 func deadHolder() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
-		name: "dead-holder", what: "a dead holder's lease of 3 s is granted to another, with 200 000 other keys that expire",
+		name: "dead-holder", description: "a dead holder's lease of 3 s is granted to another, with 200 000 other keys that expire",
 		unit: "ms late", rounds: 1, engines: onRedis,
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			ctx := context.Background()
@@ -57,8 +57,8 @@ func deadHolder() scenario {
 func killedHolder() scenario {
 	const ttl = 2 * time.Second
 	return scenario{
-		name: "killed", what: "from kill -9 of the holder until the next one has the lock, TTL 2 s; median and worst of 3", unit: "ms",
-		others: []string{"worst"}, rounds: 1,
+		name: "killed", description: "from kill -9 of the holder until the next one has the lock, TTL 2 s; median and worst of 3", unit: "ms",
+		otherFigures: []string{"worst"}, rounds: 1,
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			var took []float64
 			for i := range 3 {

@@ -58,41 +58,41 @@ var faultContenders = map[string][]faultContender{
 	},
 }
 
-// urls has, for each engine, the function that returns the workers' URL for an address.
-var urls = map[string]func(addr string) string{
+// workerURLs has the function of each engine that returns the workers' URL.
+var workerURLs = map[string]func(addr string) string{
 	"redis":    func(addr string) string { return "redis://" + addr },
 	"postgres": postgresURL,
 	"mysql":    func(addr string) string { return "mysql://bench@" + addr + "/bench" },
 	"etcd":     func(addr string) string { return "etcd://" + addr },
 }
 
-// lostFaults are the kinds of faults of a run.
-var lostFaults = []string{
+// faultKinds are the kinds of faults of a run.
+var faultKinds = []string{
 	history.Stop, history.Kill, history.Crash, history.Cut, history.Delay, history.Swallow, history.Silence,
 	history.ServerStop, history.ServerKill,
 }
 
 const (
-	lostWorkers = 6
-	lostSection = 200 * time.Millisecond // so long that the names are nearly always held
+	workerCount   = 6
+	sectionLength = 200 * time.Millisecond // so long that the names are nearly always held
 )
 
-// lostOptions are the flags of -lost.
-type lostOptions struct {
-	long, ttl time.Duration
-	seed      uint64
-	only      string
-	json      bool
-	keep      string // the folder for the histories; empty for none
+// lossOptions are the flags of -lost.
+type lossOptions struct {
+	duration, ttl time.Duration
+	seed          uint64
+	only          string
+	json          bool
+	keep          string // the folder for the histories; empty for none
 }
 
 // countLosses runs one contender after the other, and prints their losses.
-func countLosses(e engine, o lostOptions) error {
+func countLosses(e engine, o lossOptions) error {
 	if faultContenders[e.name] == nil {
 		return fmt.Errorf("-lost has no contender on %s", e.name)
 	}
 	fmt.Printf("%s, %s, %d cores, %s, %v each, TTL %v, seed %d, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(),
-		runtime.GOOS+"/"+runtime.GOARCH, o.long, o.ttl, o.seed, loadAverage())
+		runtime.GOOS+"/"+runtime.GOARCH, o.duration, o.ttl, o.seed, loadAverage())
 	var all []losses
 	for _, c := range faultContenders[e.name] {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ";"), c.name) {
@@ -113,14 +113,14 @@ func countLosses(e engine, o lostOptions) error {
 		all = append(all, l)
 	}
 	if !o.json {
-		lossTable(os.Stdout, e.name, all)
+		printLossTable(os.Stdout, e.name, all)
 	}
 	return nil
 }
 
 // run runs a contender, and returns its losses.
-func (c faultContender) run(e engine, o lostOptions) (l losses, err error) {
-	s, err := prepare(e)
+func (c faultContender) run(e engine, o lossOptions) (l losses, err error) {
+	s, err := prepareServer(e)
 	if err != nil {
 		return l, err
 	}
@@ -129,14 +129,14 @@ func (c faultContender) run(e engine, o lostOptions) (l losses, err error) {
 	if err != nil {
 		return l, err
 	}
-	if err := errors.Join(os.Setenv(workerOf, c.name), os.Setenv(workerEngine, e.name)); err != nil {
+	if err := errors.Join(os.Setenv(contenderVariable, c.name), os.Setenv(engineVariable, e.name)); err != nil {
 		return l, err
 	}
 	folder := o.keep
 	if folder == "" {
 		folder = s.dir
 	}
-	file, err := os.Create(filepath.Join(folder, e.name+"-"+strings.Map(plainRune, c.name)+".jsonl"))
+	file, err := os.Create(filepath.Join(folder, e.name+"-"+strings.Map(fileNameRune, c.name)+".jsonl"))
 	if err != nil {
 		return l, err
 	}
@@ -148,11 +148,11 @@ func (c faultContender) run(e engine, o lostOptions) (l losses, err error) {
 	defer log.Close()
 	err = prove.Run(context.Background(), prove.Options{
 		Config: worker.Config{
-			URL: urls[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
-			Clients: 2, Actors: 2, Names: names, HeedsLoss: true, Section: lostSection,
+			URL: workerURLs[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
+			Clients: 2, Actors: 2, Names: lostNames, HeedsLoss: true, Section: sectionLength,
 		},
-		Command: []string{self}, Duration: o.long, Workers: lostWorkers,
-		Faults: lostFaults, MaxFaults: lostWorkers / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
+		Command: []string{self}, Duration: o.duration, Workers: workerCount,
+		Faults: faultKinds, MaxFaults: workerCount / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},
 		Run: history.Run{Lock: c.lockName(), Fenced: c.fenced}, History: file, Stderr: log,
 		Say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	})
@@ -177,7 +177,7 @@ func (c faultContender) lockName() string {
 	return c.name
 }
 
-func plainRune(r rune) rune {
+func fileNameRune(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 		return r
 	}

@@ -63,5 +63,5 @@ func (b bsmClaimer) claim(ctx context.Context, name string, try bool) (worker.Le
 		}
 		return err
 	}
-	return renew(sent.last.Add(b.ttl), b.ttl*4/10, extend, unlock), nil
+	return startRenewing(sent.last.Add(b.ttl), b.ttl*4/10, extend, unlock), nil
 }

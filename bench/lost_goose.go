@@ -16,8 +16,8 @@ import (
 // after each third of the TTL, and a waiter polls each 100 ms, not each 5 s.
 type gooseClaimer struct{ *gooseTable }
 
-func openGooseClaimer(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (claimer, error) {
-	open := openGooseTable(driver, url, make)
+func openGooseClaimer(driver string, url func(string) string, newLocker func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (claimer, error) {
+	open := openGooseTable(driver, url, newLocker)
 	return func(addr string, ttl time.Duration) (claimer, error) {
 		c, err := open(addr, ttl)
 		if err != nil {
@@ -32,7 +32,7 @@ func (g gooseClaimer) claim(ctx context.Context, name string, try bool) (worker.
 	if try {
 		tries = 1
 	}
-	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLogger(discardLogger),
+	l, err := g.newLocker(lock.WithTableLockID(gooseLockID(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLogger(discardLogger),
 		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableUnlockTimeout(100*time.Millisecond, 1),
 		lock.WithTableLockTimeout(100*time.Millisecond, tries))
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 // losses are the numbers of a contender in a run. A lost holder is one whose name another
 // client got during its section, or whose lock notified it of a loss.
 type losses struct {
-	Contender string `json:"contender"`
-	Sections  int    `json:"sections"`
-	Updates   int    `json:"lost_updates"`
-	Overlaps  int    `json:"overlaps"`
+	Contender   string `json:"contender"`
+	Sections    int    `json:"sections"`
+	LostUpdates int    `json:"lost_updates"`
+	Overlaps    int    `json:"overlaps"`
 
-	Holders    int           `json:"lost_holders"`
-	Unaware    int           `json:"not_told"` // lost holders whose section ended before they knew of the loss
-	LossMedian time.Duration `json:"told_median_ns"`
-	LossWorst  time.Duration `json:"told_worst_ns"`
+	LostHolders    int           `json:"lost_holders"`
+	UnawareHolders int           `json:"not_told"` // lost holders whose section ended before they knew of the loss
+	NoticeMedian   time.Duration `json:"told_median_ns"`
+	NoticeWorst    time.Duration `json:"told_worst_ns"`
 
 	WaitMedian time.Duration  `json:"wait_median_ns"`
 	WaitP99    time.Duration  `json:"wait_p99_ns"`
@@ -40,7 +40,7 @@ func (c faultContender) lossesOf(h *history.History) losses {
 	}
 	for _, w := range h.Writes {
 		if c.losesUpdate(w) {
-			l.Updates++
+			l.LostUpdates++
 		}
 	}
 	for _, w := range h.Workers {
@@ -64,23 +64,23 @@ func (c faultContender) lossesOf(h *history.History) losses {
 	for _, claims := range holders {
 		slices.SortFunc(claims, func(a, b *history.Claim) int { return cmp.Compare(a.Got, b.Got) })
 		for i, holder := range claims {
-			next := nextOf(claims[i+1:])
+			next := nextBelieved(claims[i+1:])
 			learnedAt, lost := l.countHolder(holder, next)
 			if lost && learnedAt > 0 && next != nil {
-				delays = append(delays, time.Duration(learnedAt-runningFrom(stops[holder.Worker], next.Got)))
+				delays = append(delays, time.Duration(learnedAt-nextRunningTime(stops[holder.Worker], next.Got)))
 			}
 		}
 	}
 	slices.Sort(delays)
 	if len(delays) > 0 {
-		l.LossMedian, l.LossWorst = delays[len(delays)/2], delays[len(delays)-1]
+		l.NoticeMedian, l.NoticeWorst = delays[len(delays)/2], delays[len(delays)-1]
 	}
 	return l
 }
 
-// nextOf returns the first later grant on which a holder relied. A grant that had ended
-// when its answer came has superseded no other lease.
-func nextOf(later []*history.Claim) *history.Claim {
+// nextBelieved returns the first later grant on which a holder relied. A grant that had
+// ended when its answer came has superseded no other lease.
+func nextBelieved(later []*history.Claim) *history.Claim {
 	i := slices.IndexFunc(later, func(c *history.Claim) bool { return c.Believed > c.Got })
 	if i < 0 {
 		return nil
@@ -106,17 +106,17 @@ func (l *losses) countHolder(holder, next *history.Claim) (learnedAt int64, lost
 	}
 	superseded := next != nil && holder.Released > 0 && next.Got < holder.Released
 	if lost = learnedAt > 0 || superseded; lost {
-		l.Holders++
+		l.LostHolders++
 	}
 	if lost && learnedAt == 0 {
-		l.Unaware++
+		l.UnawareHolders++
 	}
 	return learnedAt, lost
 }
 
-// runningFrom returns the first time, not before at, at which the worker was running. A
-// stopped holder learns nothing, so its delay begins when the stop ends.
-func runningFrom(stops []history.Fault, at int64) int64 {
+// nextRunningTime returns the first time, not before at, at which the worker was running.
+// A stopped holder learns nothing, so its delay begins when the stop ends.
+func nextRunningTime(stops []history.Fault, at int64) int64 {
 	for _, s := range stops {
 		if s.From <= at && at < s.To {
 			at = s.To

@@ -55,5 +55,5 @@ func (r redsyncClaimer) claim(ctx context.Context, name string, try bool) (worke
 		}
 		return err
 	}
-	return renew(m.Until(), r.ttl/3, extend, unlock), nil
+	return startRenewing(m.Until(), r.ttl/3, extend, unlock), nil
 }

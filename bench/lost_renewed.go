@@ -9,7 +9,7 @@ import (
 // renewedLease is a lease of a library without renewals. A goroutine renews it, and
 // notifies the holder of the loss when the lease ends or the server refuses a renewal.
 type renewedLease struct {
-	loss
+	lossSignal
 	mu     sync.Mutex // protects until
 	until  time.Time
 	stop   context.CancelFunc
@@ -17,16 +17,16 @@ type renewedLease struct {
 	unlock func(ctx context.Context) error
 }
 
-// renew begins to renew a lease. extend returns the lease's new end, or errLost if it has
-// ended. After another error, the goroutine calls extend again after interval.
-func renew(until time.Time, interval time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewedLease {
+// startRenewing begins to renew a lease. extend returns the lease's new end, or errLost
+// if it has ended. After another error, the goroutine calls extend again after interval.
+func startRenewing(until time.Time, interval time.Duration, extend func(ctx context.Context) (time.Time, error), unlock func(ctx context.Context) error) *renewedLease {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &renewedLease{loss: newLoss(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}
-	go r.keep(ctx, interval, extend)
+	r := &renewedLease{lossSignal: newLossSignal(), until: until, stop: stop, ended: make(chan struct{}), unlock: unlock}
+	go r.renewUntilStopped(ctx, interval, extend)
 	return r
 }
 
-func (r *renewedLease) keep(ctx context.Context, interval time.Duration, extend func(ctx context.Context) (time.Time, error)) {
+func (r *renewedLease) renewUntilStopped(ctx context.Context, interval time.Duration, extend func(ctx context.Context) (time.Time, error)) {
 	defer close(r.ended)
 	type answer struct {
 		until time.Time
@@ -76,7 +76,7 @@ func (r *renewedLease) Err() error {
 	if ended {
 		return errLost
 	}
-	return r.loss.Err()
+	return r.lossSignal.Err()
 }
 
 func (r *renewedLease) Fence() uint64 { return 0 }

@@ -14,10 +14,10 @@ type preparedServer struct {
 	command   string // starts the server, for the shell
 }
 
-// prepare sets a server up. Like the other servers by default, Redis must write each
-// change to the disk before it answers. Otherwise each library loses locks when the
+// prepareServer sets a server up. Like the other servers by default, Redis must write
+// each change to the disk before it answers. Otherwise each library loses locks when the
 // server is killed.
-func prepare(e engine) (*preparedServer, error) {
+func prepareServer(e engine) (*preparedServer, error) {
 	srv, err := e.start()
 	if err != nil {
 		return nil, err

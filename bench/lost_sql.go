@@ -73,7 +73,7 @@ func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (work
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.Background())
-	l := &sessionLease{loss: newLoss(), s: s, c: c, name: name, stop: stop, ended: make(chan struct{})}
+	l := &sessionLease{lossSignal: newLossSignal(), s: s, c: c, name: name, stop: stop, ended: make(chan struct{})}
 	go l.ping(own)
 	return l, nil
 }
@@ -86,7 +86,7 @@ func closeConn(c *sql.Conn) {
 }
 
 type sessionLease struct {
-	loss
+	lossSignal
 	s     *sessionClaimer
 	c     *sql.Conn
 	name  string

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// lossTable prints the losses of the contenders as a table of Markdown.
-func lossTable(w io.Writer, engine string, all []losses) {
+// printLossTable prints the losses of the contenders as a table of Markdown.
+func printLossTable(w io.Writer, engine string, all []losses) {
 	fmt.Fprintln(w, "\n| on | contender | sections | lost updates | overlaps | lost holders | not told | told, median | told, worst | wait, median | wait, p99 |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range all {
 		median, worst := "-", "-"
 		switch {
-		case l.Holders > 0 && l.Unaware == l.Holders:
+		case l.LostHolders > 0 && l.UnawareHolders == l.LostHolders:
 			median, worst = "never", "never"
-		case l.Holders > 0:
-			median, worst = seconds(l.LossMedian), seconds(l.LossWorst)
+		case l.LostHolders > 0:
+			median, worst = seconds(l.NoticeMedian), seconds(l.NoticeWorst)
 		}
 		fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %d | %d | %s | %s | %s | %s |\n", engine, l.Contender, l.Sections,
-			l.perSections(l.Updates), l.perSections(l.Overlaps), l.Holders, l.Unaware, median, worst, seconds(l.WaitMedian), seconds(l.WaitP99))
+			l.perSections(l.LostUpdates), l.perSections(l.Overlaps), l.LostHolders, l.UnawareHolders, median, worst, seconds(l.WaitMedian), seconds(l.WaitP99))
 	}
 }
 

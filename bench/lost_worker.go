@@ -27,34 +27,34 @@ var (
 	errLost = errors.New("lost")
 )
 
-// names are the locks of a run, which many workers want.
-var names = []history.Name{
+// lostNames are the locks of a run, which many workers want.
+var lostNames = []history.Name{
 	{Name: "a", Kind: history.Mutex, Limit: 1},
 	{Name: "b", Kind: history.Mutex, Limit: 1},
 	{Name: "c", Kind: history.Mutex, Limit: 1},
 }
 
 const (
-	workerOf     = "BENCH_WORKER" // names the contender with which this process locks
-	workerEngine = "BENCH_ENGINE"
+	contenderVariable = "BENCH_WORKER" // names the contender with which this process locks
+	engineVariable    = "BENCH_ENGINE"
 )
 
 // runWorkerProcess is the main function of a worker, which locks with one contender.
 func runWorkerProcess() {
-	name := os.Getenv(workerOf)
+	name := os.Getenv(contenderVariable)
 	if name == "" {
 		return
 	}
-	for _, c := range faultContenders[os.Getenv(workerEngine)] {
+	for _, c := range faultContenders[os.Getenv(engineVariable)] {
 		if c.name == name {
-			os.Exit(worker.Run(os.Stdin, os.Stdout, c.opener()))
+			os.Exit(worker.Run(os.Stdin, os.Stdout, c.workerOpener()))
 		}
 	}
 	fmt.Fprintf(os.Stderr, "no contender has the name %q\n", name)
 	os.Exit(1)
 }
 
-func (c faultContender) opener() worker.Opener {
+func (c faultContender) workerOpener() worker.Opener {
 	if c.open == nil {
 		return worker.OpenPawl
 	}
@@ -134,15 +134,15 @@ func newLeaseCtx(ctx context.Context) (leaseCtx context.Context, detach func() b
 	return leaseCtx, context.AfterFunc(ctx, end), end
 }
 
-// A loss notifies a holder of the loss of its lease.
-type loss struct{ done chan struct{} }
+// A lossSignal notifies a holder of the loss of its lease.
+type lossSignal struct{ done chan struct{} }
 
-func newLoss() loss { return loss{make(chan struct{})} }
+func newLossSignal() lossSignal { return lossSignal{make(chan struct{})} }
 
-func (l loss) Done() <-chan struct{} { return l.done }
-func (l loss) lose()                 { close(l.done) }
+func (l lossSignal) Done() <-chan struct{} { return l.done }
+func (l lossSignal) lose()                 { close(l.done) }
 
-func (l loss) Err() error {
+func (l lossSignal) Err() error {
 	select {
 	case <-l.done:
 		return errLost

@@ -33,42 +33,42 @@ type measurement struct {
 func main() {
 	runHolderProcess()
 	runWorkerProcess()
-	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
-	pick := flag.String("scenario", "", "run only scenarios whose name begins with one of these, separated by commas; default all except the ones that -list marks")
-	only := flag.String("only", "", "contenders, separated by commas; default all")
+	engineName := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
+	scenarioPrefixes := flag.String("scenario", "", "run only scenarios whose name begins with one of these, separated by commas; default all except the ones that -list marks")
+	onlyContenders := flag.String("only", "", "contenders, separated by commas; default all")
 	rounds := flag.Int("rounds", 0, "the number of turns of each contender, unless the scenario has its own; default 5 on Redis, otherwise 2")
 	length := flag.Duration("length", 0, "the length of a turn, unless the scenario has its own; default 2s on Redis, otherwise 700ms")
-	svg := flag.String("svg", "", "draw a chart to this file")
+	svgFile := flag.String("svg", "", "draw a chart to this file")
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
-	lost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print their losses; -only then takes names separated by semicolons")
-	var under lostOptions
-	flag.DurationVar(&under.long, "for", time.Minute, "with -lost: the duration of the run of each contender")
-	flag.DurationVar(&under.ttl, "ttl", 2*time.Second, "with -lost: the TTL of the leases")
-	flag.Uint64Var(&under.seed, "seed", 1, "with -lost: the seed of the faults, the same for each contender")
-	flag.BoolVar(&under.json, "json", false, "with -lost: print a line of JSON for each contender")
-	flag.StringVar(&under.keep, "keep", "", "the `FOLDER` for the histories of -lost, which pawl prove --check reads, or for the figures and pictures of -growth")
-	growth := flag.Bool("growth", false, "measure how the cost of each step grows with the load of the server; -scenario then takes loads")
-	var loaded growthOptions
-	flag.IntVar(&loaded.maxSize, "most", 10_000, "with -growth: the largest size of a load")
-	flag.StringVar(&loaded.plant, "plant", "", "with -growth: make each claim more expensive: "+strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
-	study := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
+	countLost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print their losses; -only then takes names separated by semicolons")
+	var lossFlags lossOptions
+	flag.DurationVar(&lossFlags.duration, "for", time.Minute, "with -lost: the duration of the run of each contender")
+	flag.DurationVar(&lossFlags.ttl, "ttl", 2*time.Second, "with -lost: the TTL of the leases")
+	flag.Uint64Var(&lossFlags.seed, "seed", 1, "with -lost: the seed of the faults, the same for each contender")
+	flag.BoolVar(&lossFlags.json, "json", false, "with -lost: print a line of JSON for each contender")
+	flag.StringVar(&lossFlags.keep, "keep", "", "the `FOLDER` for the histories of -lost, which pawl prove --check reads, or for the figures and pictures of -growth")
+	measuresGrowth := flag.Bool("growth", false, "measure how the cost of each step grows with the load of the server; -scenario then takes loads")
+	var growthFlags growthOptions
+	flag.IntVar(&growthFlags.maxSize, "most", 10_000, "with -growth: the largest size of a load")
+	flag.StringVar(&growthFlags.plant, "plant", "", "with -growth: make each claim more expensive: "+strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
+	sessionPrototype := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
 	flag.Parse()
-	if *growth {
+	if *measuresGrowth {
 		engines = append(engines, localEngines...)
 	}
-	e, err := engineOf(*on)
+	e, err := engineOf(*engineName)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
 	if *list {
 		for _, s := range e.scenarios() {
-			asked := ""
+			mark := ""
 			if !s.wanted(e, "") {
-				asked = " (if it is named)"
+				mark = " (if it is named)"
 			}
-			fmt.Printf("%-14s %s%s\n", s.name, s.what, asked)
+			fmt.Printf("%-14s %s%s\n", s.name, s.description, mark)
 		}
 		for _, c := range e.contenders() {
 			fmt.Println(c.name)
@@ -94,16 +94,16 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	switch {
-	case *growth:
-		loaded.loads, loaded.keep = *pick, under.keep
-		err = grow(e, loaded)
-	case *study:
-		err = sessions(e)
-	case *lost:
-		under.only = *only
-		err = countLosses(e, under)
+	case *measuresGrowth:
+		growthFlags.loads, growthFlags.keep = *scenarioPrefixes, lossFlags.keep
+		err = measureGrowth(e, growthFlags)
+	case *sessionPrototype:
+		err = measureSessions(e)
+	case *countLost:
+		lossFlags.only = *onlyContenders
+		err = countLosses(e, lossFlags)
 	default:
-		err = run(e, *pick, *only, *rounds, *length, *svg)
+		err = runScenarios(e, *scenarioPrefixes, *onlyContenders, *rounds, *length, *svgFile)
 	}
 	removeTemplates()
 	if err != nil {
@@ -112,7 +112,7 @@ func main() {
 	}
 }
 
-func run(e engine, pick, only string, rounds int, length time.Duration, svg string) error {
+func runScenarios(e engine, scenarioPrefixes, onlyContenders string, rounds int, length time.Duration, svgFile string) error {
 	before := loadAverage()
 	fmt.Printf("%s, %s, %d cores, %s, rounds of %v, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
 	if e.note != nil {
@@ -120,22 +120,22 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 			fmt.Println(note)
 		}
 	}
-	if before > maxLoad {
+	if before > maxLoadBefore {
 		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
 	}
-	var done []measurement
+	var measured []measurement
 	for _, s := range e.scenarios() {
-		if !s.wanted(e, pick) {
+		if !s.wanted(e, scenarioPrefixes) {
 			continue
 		}
-		var in []contender
+		var contenders []contender
 		for _, c := range e.contenders() {
 			c.engine = e.name
-			if (only == "" || slices.Contains(strings.Split(only, ","), c.name)) && (s.fit == nil || s.fit(c)) {
-				in = append(in, c)
+			if (onlyContenders == "" || slices.Contains(strings.Split(onlyContenders, ","), c.name)) && (s.fits == nil || s.fits(c)) {
+				contenders = append(contenders, c)
 			}
 		}
-		if len(in) == 0 {
+		if len(contenders) == 0 {
 			continue
 		}
 		n := rounds
@@ -143,39 +143,39 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 			n = s.rounds
 		}
 		began := readCPU()
-		results, err := measure(e, s, in, n, length)
+		results, err := measure(e, s, contenders, n, length)
 		if err != nil {
 			return err
 		}
 		if reason := unquietReason(began, readCPU()); reason != "" {
 			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", s.name, reason)
 		}
-		table(os.Stdout, s, results)
-		done = append(done, measurement{s, results})
+		printTable(os.Stdout, s, results)
+		measured = append(measured, measurement{s, results})
 	}
-	if svg == "" {
+	if svgFile == "" {
 		return nil
 	}
-	f, err := os.Create(svg)
+	f, err := os.Create(svgFile)
 	if err != nil {
 		return err
 	}
-	chart(f, done)
+	drawChart(f, measured)
 	return f.Close()
 }
 
 // measure runs each contender once in each round, in changing order, on empty servers.
-func measure(e engine, s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
-	runs := make([][]figures, len(in))
-	errs := make([]error, len(in))
+func measure(e engine, s scenario, contenders []contender, rounds int, length time.Duration) ([]result, error) {
+	runs := make([][]figures, len(contenders))
+	errs := make([]error, len(contenders))
 	for round := range rounds {
-		for turn := range in {
-			i := (turn + round) % len(in)
+		for turn := range contenders {
+			i := (turn + round) % len(contenders)
 			srv, err := e.start()
 			if err != nil {
 				return nil, err
 			}
-			f, err := s.run(srv, in[i], length)
+			f, err := s.run(srv, contenders[i], length)
 			srv.stop()
 			if err != nil {
 				errs[i] = err
@@ -184,8 +184,8 @@ func measure(e engine, s scenario, in []contender, rounds int, length time.Durat
 			runs[i] = append(runs[i], f)
 		}
 	}
-	results := make([]result, len(in))
-	for i, c := range in {
+	results := make([]result, len(contenders))
+	for i, c := range contenders {
 		results[i] = result{contender: c.name}
 		if len(runs[i]) == 0 {
 			results[i].err = errs[i]

@@ -19,12 +19,12 @@ import (
 	_ "github.com/pawl-go/pawl/mongolock"
 )
 
-// realMongo returns the URL of a server that bench does not start. If it is empty, bench
-// uses the tests' FerretDB, which handles one request at a time, on SQLite.
-func realMongo() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
+// realMongoURL returns the URL of a server that bench does not start. If it is empty,
+// bench uses the tests' FerretDB, which handles one request at a time, on SQLite.
+func realMongoURL() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
 
 func mongoNote() string {
-	if realMongo() != "" {
+	if realMongoURL() != "" {
 		return ""
 	}
 	return "This is not MongoDB but FerretDB, behind a proxy that forwards one request at a time. Its times say\n" +
@@ -43,8 +43,8 @@ func mongoURL(addr string) string {
 }
 
 func startMongo() (server, error) {
-	if at := realMongo(); at != "" {
-		return mongoServer(at), nil
+	if at := realMongoURL(); at != "" {
+		return externalMongo(at), nil
 	}
 	bin, err := buildServer("ferretdb")
 	if err != nil {
@@ -62,7 +62,7 @@ func startMongo() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{addr: addr, dir: dir}
+	p := &serverProcess{addr: addr, dir: dir}
 	p.count = func() int64 { return receivedCount(count) }
 	p.cmd = exec.Command(bin, "-data", dir, "-listen", addr, "-count", count)
 	if _, err := p.cmd.StdinPipe(); err != nil { // so that FerretDB ends with this process
@@ -99,15 +99,15 @@ func receivedCount(at string) (n int64) {
 	return n
 }
 
-// mongoServer is the URL of a server that bench did not start. bench cannot measure its
+// externalMongo is the URL of a server that bench did not start. bench cannot measure its
 // processor time.
-type mongoServer string
+type externalMongo string
 
-func (s mongoServer) address() string     { return string(s) }
-func (mongoServer) cpu() time.Duration    { return 0 }
-func (mongoServer) calls(contender) int64 { return 0 }
+func (s externalMongo) address() string     { return string(s) }
+func (externalMongo) cpu() time.Duration    { return 0 }
+func (externalMongo) calls(contender) int64 { return 0 }
 
-func (s mongoServer) stop() {
+func (s externalMongo) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(string(s)))); err == nil {
@@ -160,12 +160,12 @@ func openMongoDocument(addr string, ttl time.Duration) (client, error) {
 func (m *mongoDocument) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	token := bson.NewObjectID()
 	for pause := time.Millisecond; ; pause = min(2*pause, 10*time.Millisecond) {
-		err := m.set(ctx, bson.D{{Key: "_id", Value: name}, {Key: "ends", Value: bson.D{{Key: "$lt", Value: time.Now()}}}}, token, time.Now().Add(m.ttl), true)
+		err := m.findAndSet(ctx, bson.D{{Key: "_id", Value: name}, {Key: "ends", Value: bson.D{{Key: "$lt", Value: time.Now()}}}}, token, time.Now().Add(m.ttl), true)
 		switch {
 		case err == nil:
 			return func() error {
 				mine := bson.D{{Key: "_id", Value: name}, {Key: "token", Value: token}}
-				return m.set(context.Background(), mine, bson.NilObjectID, time.Unix(0, 0), false)
+				return m.findAndSet(context.Background(), mine, bson.NilObjectID, time.Unix(0, 0), false)
 			}, nil, nil
 		case !mongo.IsDuplicateKeyError(err):
 			return nil, nil, err
@@ -178,9 +178,9 @@ func (m *mongoDocument) lock(ctx context.Context, name string) (func() error, fu
 	}
 }
 
-func (m *mongoDocument) set(ctx context.Context, which bson.D, token bson.ObjectID, ends time.Time, upsert bool) error {
+func (m *mongoDocument) findAndSet(ctx context.Context, filter bson.D, token bson.ObjectID, ends time.Time, upsert bool) error {
 	change := bson.D{{Key: "$set", Value: bson.D{{Key: "token", Value: token}, {Key: "ends", Value: ends}}}}
-	err := m.locks.FindOneAndUpdate(ctx, which, change, options.FindOneAndUpdate().SetUpsert(upsert)).Err()
+	err := m.locks.FindOneAndUpdate(ctx, filter, change, options.FindOneAndUpdate().SetUpsert(upsert)).Err()
 	if upsert && errors.Is(err, mongo.ErrNoDocuments) {
 		return nil // the collection had no such document before
 	}

@@ -24,7 +24,7 @@ func startMySQL() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{addr: addr, dir: dir}
+	p := &serverProcess{addr: addr, dir: dir}
 	p.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--port="+port, "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--max-connections=500", "--skip-name-resolve")
 	if err := dropPrivileges(p.cmd, dir); err != nil {
@@ -80,7 +80,7 @@ func mysqlContenders() []contender {
 		},
 		{
 			name: "goose, table", open: openGooseTable("mysql", gooseDSN, lock.NewMySQLTableLocker), renews: true,
-			deleteLock: deleteRow("DELETE FROM bench.goose_lock WHERE lock_id = ?", idArgument),
+			deleteLock: deleteRow("DELETE FROM bench.goose_lock WHERE lock_id = ?", gooseIDArgument),
 		},
 	}
 }
@@ -115,9 +115,9 @@ func killSessions(query string) remover {
 }
 
 var mysqlRow = rowSQL{
-	take: `INSERT INTO lease (name, token, ends) VALUES (?, ?, SYSDATE(6) + INTERVAL ? MICROSECOND)
+	lockSQL: `INSERT INTO lease (name, token, ends) VALUES (?, ?, SYSDATE(6) + INTERVAL ? MICROSECOND)
 		ON DUPLICATE KEY UPDATE
 			ends = IF(token IS NULL OR ends < SYSDATE(6), VALUES(ends), ends),
 			token = IF(ends = VALUES(ends), VALUES(token), token)`,
-	free: `UPDATE lease SET token = NULL WHERE name = ? AND token = ?`,
+	unlockSQL: `UPDATE lease SET token = NULL WHERE name = ? AND token = ?`,
 }

@@ -30,7 +30,7 @@ func startNATS() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{addr: addr, dir: dir}
+	p := &serverProcess{addr: addr, dir: dir}
 	monitor, monitorPort, err := freeAddr()
 	if err != nil {
 		return nil, err

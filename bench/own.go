@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// perCycle are further figures of scenarios that count cycles: the processor time of this
-// process, which has the clients, and of the server. They vary less than the throughput
-// between machines and between days.
-var perCycle = []string{"client µs/cycle", "server µs/cycle"}
+// perCycleFigures are further figures of scenarios that count cycles: the processor time
+// of this process, which has the clients, and of the server. They vary less than the
+// throughput between machines and between days.
+var perCycleFigures = []string{"client µs/cycle", "server µs/cycle"}
 
 // ownNames measures cycles per second of one client. Each of its goroutines has its own
 // name.
 func ownNames(name, what string, goroutines int) scenario {
 	return scenario{
-		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
+		name: name, description: what, unit: "cycles/s", moreIsBetter: true, otherFigures: perCycleFigures,
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
 			defer cl.close()
-			return cycles(s, cl, goroutines, length, func(g int) string { return fmt.Sprint("own", g) })
+			return runCycles(s, cl, goroutines, length, func(g int) string { return fmt.Sprint("own", g) })
 		},
 	}
 }
 
-// cycles locks and unlocks in goroutines for length. It returns the number of cycles per
-// second and the cost of a cycle.
-func cycles(s server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
+// runCycles locks and unlocks in goroutines for length. It returns the number of cycles
+// per second and the cost of a cycle.
+func runCycles(s server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {
@@ -60,7 +60,7 @@ func cycles(s server, cl client, goroutines int, length time.Duration, name func
 	}
 	run(length / 5) // warms up connections, scripts and caches
 	count.Store(0)
-	cpu, began := startMeter(s), time.Now()
+	cpu, began := startCPUMeter(s), time.Now()
 	run(length)
 	took := time.Since(began)
 	client, server := cpu.perCycle(count.Load())

@@ -35,7 +35,7 @@ func startPostgres() (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{addr: addr, dir: dir}
+	p := &serverProcess{addr: addr, dir: dir}
 	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
 		"-c", "max_connections=1200", "-c", "shared_preload_libraries=pg_stat_statements")
 	if err := dropPrivileges(p.cmd, dir); err != nil {
@@ -64,7 +64,7 @@ func startPostgres() (server, error) {
 
 // A sqlServer is a server with an administrator's connection.
 type sqlServer struct {
-	*program
+	*serverProcess
 	db *sql.DB
 }
 
@@ -86,8 +86,8 @@ func deleteRow(statement string, argument func(name string) any) remover {
 	}
 }
 
-func nameArgument(name string) any { return name }
-func idArgument(name string) any   { return idOf(name) }
+func nameArgument(name string) any    { return name }
+func gooseIDArgument(name string) any { return gooseLockID(name) }
 
 // terminateSessions returns a remover that ends the sessions of a FROM clause.
 func terminateSessions(from string) remover {
@@ -124,7 +124,7 @@ func postgresContenders() []contender {
 		{name: "goose, session", open: openGooseSession("pgx", postgresURL), endSession: terminateSessions(lockHolders)},
 		{
 			name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true,
-			deleteLock: deleteRow("DELETE FROM goose_lock WHERE lock_id = $1", idArgument),
+			deleteLock: deleteRow("DELETE FROM goose_lock WHERE lock_id = $1", gooseIDArgument),
 		},
 	}
 }
@@ -138,21 +138,21 @@ func openURL(url func(addr string) string) func(string, time.Duration) (client, 
 }
 
 // rowSQL has the statements of a lease that is a row.
-type rowSQL struct{ take, free string }
+type rowSQL struct{ lockSQL, unlockSQL string }
 
 var postgresRow = rowSQL{
-	take: `INSERT INTO lease (name, token, ends) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond')
+	lockSQL: `INSERT INTO lease (name, token, ends) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond')
 		ON CONFLICT (name) DO UPDATE SET token = excluded.token, ends = excluded.ends
 		WHERE lease.token IS NULL OR lease.ends < clock_timestamp()`,
-	free: `UPDATE lease SET token = NULL WHERE name = $1 AND token = $2`,
+	unlockSQL: `UPDATE lease SET token = NULL WHERE name = $1 AND token = $2`,
 }
 
 // rowLocker is the floor on a database: two statements, without fence, queue and renewal.
 // A client without the lock retries after a pause that grows from 1 ms to 10 ms.
 type rowLocker struct {
-	db         *sql.DB
-	take, free *sql.Stmt
-	ttl        time.Duration
+	db                 *sql.DB
+	lockSQL, unlockSQL *sql.Stmt
+	ttl                time.Duration
 }
 
 func openRow(driver string, url func(string) string, stmts rowSQL) func(string, time.Duration) (client, error) {
@@ -162,8 +162,8 @@ func openRow(driver string, url func(string) string, stmts rowSQL) func(string, 
 			return nil, err
 		}
 		r := &rowLocker{db: db, ttl: ttl}
-		if r.take, err = db.Prepare(stmts.take); err == nil {
-			r.free, err = db.Prepare(stmts.free)
+		if r.lockSQL, err = db.Prepare(stmts.lockSQL); err == nil {
+			r.unlockSQL, err = db.Prepare(stmts.unlockSQL)
 		}
 		return r, err
 	}
@@ -182,12 +182,12 @@ func openDB(driver, url string) (*sql.DB, error) {
 func (r *rowLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	token := rand.Text()
 	for pause := time.Millisecond; ; pause = min(2*pause, 10*time.Millisecond) {
-		done, err := r.take.ExecContext(ctx, name, token, r.ttl.Microseconds())
+		done, err := r.lockSQL.ExecContext(ctx, name, token, r.ttl.Microseconds())
 		if err != nil {
 			return nil, nil, err
 		}
 		if n, _ := done.RowsAffected(); n > 0 {
-			return func() error { _, err := r.free.Exec(name, token); return err }, nil, nil
+			return func() error { _, err := r.unlockSQL.Exec(name, token); return err }, nil, nil
 		}
 		select {
 		case <-time.After(pause):
@@ -202,17 +202,17 @@ func (r *rowLocker) close() { _ = r.db.Close() }
 // sessionLocker is a lock of the database itself. It belongs to a connection, so each
 // holder and each waiter occupies one.
 type sessionLocker struct {
-	db         *sql.DB
-	take, free string
+	db                 *sql.DB
+	lockSQL, unlockSQL string
 }
 
-func openSession(driver string, url func(string) string, take, free string) func(string, time.Duration) (client, error) {
+func openSession(driver string, url func(string) string, lockSQL, unlockSQL string) func(string, time.Duration) (client, error) {
 	return func(addr string, _ time.Duration) (client, error) {
 		db, err := sql.Open(driver, url(addr))
 		if err == nil {
 			db.SetMaxIdleConns(64)
 		}
-		return &sessionLocker{db, take, free}, err
+		return &sessionLocker{db, lockSQL, unlockSQL}, err
 	}
 }
 
@@ -221,12 +221,12 @@ func (s *sessionLocker) lock(ctx context.Context, name string) (func() error, fu
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := c.ExecContext(ctx, s.take, name); err != nil {
+	if _, err := c.ExecContext(ctx, s.lockSQL, name); err != nil {
 		_ = c.Close()
 		return nil, nil, err
 	}
 	return func() error {
-		_, err := c.ExecContext(context.Background(), s.free, name)
+		_, err := c.ExecContext(context.Background(), s.unlockSQL, name)
 		_ = c.Close()
 		return err
 	}, nil, nil

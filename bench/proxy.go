@@ -12,18 +12,18 @@ import (
 // delay in each direction. It does not limit the rate: data arrives in the order and at
 // the intervals in which it was sent.
 type proxy struct {
-	l     net.Listener
-	to    string
-	delay time.Duration
-	sent  atomic.Int64 // bytes in both directions
+	l          net.Listener
+	serverAddr string
+	delay      time.Duration
+	sentBytes  atomic.Int64 // bytes in both directions
 }
 
-func startProxy(to string, roundTrip time.Duration) (*proxy, error) {
+func startProxy(serverAddr string, roundTrip time.Duration) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{l: l, to: to, delay: roundTrip / 2}
+	p := &proxy{l: l, serverAddr: serverAddr, delay: roundTrip / 2}
 	go p.serve()
 	return p, nil
 }
@@ -37,28 +37,28 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", p.to)
+		out, err := net.Dial("tcp", p.serverAddr)
 		if err != nil {
 			_ = in.Close()
 			continue
 		}
 		var once sync.Once
-		end := func() { once.Do(func() { _ = in.Close(); _ = out.Close() }) }
-		go p.pipe(in, out, end)
-		go p.pipe(out, in, end)
+		closeBoth := func() { once.Do(func() { _ = in.Close(); _ = out.Close() }) }
+		go p.pipe(in, out, closeBoth)
+		go p.pipe(out, in, closeBoth)
 	}
 }
 
-type piece struct {
+type delayedData struct {
 	due  time.Time
 	data []byte
 }
 
-func (p *proxy) pipe(from io.Reader, to io.Writer, end func()) {
-	defer end()
-	queue := make(chan piece, 1<<14)
+func (p *proxy) pipe(from io.Reader, to io.Writer, closeBoth func()) {
+	defer closeBoth()
+	queue := make(chan delayedData, 1<<14)
 	go func() {
-		defer end()
+		defer closeBoth()
 		for x := range queue {
 			time.Sleep(time.Until(x.due))
 			if _, err := to.Write(x.data); err != nil {
@@ -73,7 +73,7 @@ func (p *proxy) pipe(from io.Reader, to io.Writer, end func()) {
 		if err != nil {
 			return
 		}
-		p.sent.Add(int64(n))
-		queue <- piece{time.Now().Add(p.delay), b[:n]}
+		p.sentBytes.Add(int64(n))
+		queue <- delayedData{time.Now().Add(p.delay), b[:n]}
 	}
 }

@@ -11,9 +11,9 @@ import (
 // minimum is one round trip each, if the client asks all servers at once.
 func quorum(name string, nodes int) scenario {
 	return scenario{
-		name: name, what: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",
-		others: append([]string{"to unlock", "longest lock", "calls/cycle and node"}, perCycle[:1]...), rounds: 1, engines: onRedis,
-		fit: func(c contender) bool { return c.quorum != nil },
+		name: name, description: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",
+		otherFigures: append([]string{"to unlock", "longest lock", "calls/cycle and node"}, perCycleFigures[:1]...), rounds: 1, engines: onRedis,
+		fits: func(c contender) bool { return c.quorum != nil },
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			const near, far = 10 * time.Millisecond, 20 * time.Millisecond
 			servers, addrs := []server{s}, []string(nil)
@@ -43,7 +43,7 @@ func quorum(name string, nodes int) scenario {
 					return nil, err
 				}
 			}
-			var lock, unlock, longest time.Duration
+			var lockTime, unlockTime, longest time.Duration
 			calls := make([]int64, nodes)
 			for i, s := range servers {
 				calls[i] = s.calls(c)
@@ -52,16 +52,16 @@ func quorum(name string, nodes int) scenario {
 			for began := time.Now(); time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				asked := time.Now()
-				free, _, err := cl.lock(ctx, "far")
+				unlock, _, err := cl.lock(ctx, "far")
 				cancel()
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", c.name, err)
 				}
 				got := time.Now()
-				if err := free(); err != nil {
+				if err := unlock(); err != nil {
 					return nil, err
 				}
-				lock, unlock, longest = lock+got.Sub(asked), unlock+time.Since(got), max(longest, got.Sub(asked))
+				lockTime, unlockTime, longest = lockTime+got.Sub(asked), unlockTime+time.Since(got), max(longest, got.Sub(asked))
 			}
 			used = selfCPU() - used
 			sum := int64(0)
@@ -70,7 +70,7 @@ func quorum(name string, nodes int) scenario {
 			}
 			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
 			return figures{
-				trips(lock) / float64(n), trips(unlock) / float64(n), trips(longest), float64(sum) / float64(n*nodes),
+				trips(lockTime) / float64(n), trips(unlockTime) / float64(n), trips(longest), float64(sum) / float64(n*nodes),
 				float64(used.Microseconds()) / float64(n),
 			}, nil
 		},

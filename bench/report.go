@@ -15,12 +15,12 @@ type result struct {
 	err       error // the error of the last round that failed, if no round worked
 }
 
-// table prints the results of a scenario. The ratio compares a contender with the first
-// one that worked; above 1 it is better.
-func table(w io.Writer, s scenario, results []result) {
-	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.what)
+// printTable prints the results of a scenario. The ratio compares a contender with the
+// first one that worked; above 1 it is better.
+func printTable(w io.Writer, s scenario, results []result) {
+	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.description)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "contender\t%s\tratio\t%s\t\n", s.unit, strings.Join(s.others, "\t"))
+	fmt.Fprintf(t, "contender\t%s\tratio\t%s\t\n", s.unit, strings.Join(s.otherFigures, "\t"))
 	base := math.NaN()
 	for _, r := range results {
 		if r.err != nil {
@@ -31,12 +31,12 @@ func table(w io.Writer, s scenario, results []result) {
 			base = r.medians[0]
 		}
 		ratio := r.medians[0] / base
-		if !s.more {
+		if !s.moreIsBetter {
 			ratio = base / r.medians[0]
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t", r.contender, short(r.medians[0]), asRatio(ratio))
+		fmt.Fprintf(t, "%s\t%s\t%s\t", r.contender, threeDigits(r.medians[0]), formatRatio(ratio))
 		for _, v := range r.medians[1:] {
-			fmt.Fprintf(t, "%s\t", short(v))
+			fmt.Fprintf(t, "%s\t", threeDigits(v))
 		}
 		fmt.Fprintln(t)
 	}
@@ -48,8 +48,8 @@ func table(w io.Writer, s scenario, results []result) {
 	}
 }
 
-// asRatio formats a ratio, or returns "-" without one.
-func asRatio(v float64) string {
+// formatRatio formats a ratio, or returns "-" without one.
+func formatRatio(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) || v == 0 {
 		return "-"
 	}
@@ -61,8 +61,8 @@ func firstLine(err error) string {
 	return line
 }
 
-// short writes a number with three significant digits.
-func short(v float64) string {
+// threeDigits writes a number with three significant digits.
+func threeDigits(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):
 		return "-"

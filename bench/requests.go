@@ -12,8 +12,8 @@ import (
 // counts the requests, as statements, requests or messages.
 func requests() scenario {
 	return scenario{
-		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
-		others: []string{"64 goroutines", "new names", "connections", "with 64 names held"}, rounds: 1,
+		name: "requests", description: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
+		otherFigures: []string{"64 goroutines", "new names", "connections", "with 64 names held"}, rounds: 1,
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			before := countConnections(s.address())
 			cl, err := c.open(s.address(), 30*time.Second)

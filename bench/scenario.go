@@ -9,17 +9,17 @@ import (
 
 // A scenario is one measurement.
 type scenario struct {
-	name    string
-	what    string   // a sentence for the report
-	unit    string   // the unit of the first figure
-	more    bool     // a larger first figure is better
-	others  []string // the names of the further figures
-	charts  []string // the further figures that the chart writes beside the bar
-	rounds  int      // the number of rounds, in which the contenders take turns; 0 for the flag's
-	engines []string // the engines that run it; nil for all
-	optIn   bool     // engines other than Redis run it only if a flag names it
-	fit     func(c contender) bool
-	run     func(s server, c contender, length time.Duration) (figures, error)
+	name         string
+	description  string   // a sentence for the report
+	unit         string   // the unit of the first figure
+	moreIsBetter bool     // a larger first figure is better
+	otherFigures []string // the names of the further figures
+	chartFigures []string // the further figures that the chart writes beside the bar
+	rounds       int      // the number of rounds, in which the contenders take turns; 0 for the flag's
+	engines      []string // the engines that run it; nil for all
+	optIn        bool     // engines other than Redis run it only if a flag names it
+	fits         func(c contender) bool
+	run          func(s server, c contender, length time.Duration) (figures, error)
 }
 
 // figures are the results of one run: the first is the one to compare.
@@ -61,17 +61,18 @@ func optIn(s scenario) scenario {
 	return s
 }
 
-// wanted reports whether to run the scenario. pick lists prefixes of the wanted names.
-func (s scenario) wanted(e engine, pick string) bool {
-	if pick == "" {
+// wanted reports whether to run the scenario. The prefixes are as in hasPrefix.
+func (s scenario) wanted(e engine, prefixes string) bool {
+	if prefixes == "" {
 		return !s.optIn || e.name == "redis"
 	}
-	return hasPrefix(s.name, pick)
+	return hasPrefix(s.name, prefixes)
 }
 
-// hasPrefix reports whether a name begins with one of the prefixes in pick.
-func hasPrefix(name, pick string) bool {
-	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(name, p) })
+// hasPrefix reports whether a name begins with one of prefixes, which are separated by
+// commas.
+func hasPrefix(name, prefixes string) bool {
+	return slices.ContainsFunc(strings.Split(prefixes, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // onRedis marks scenarios that inspect a Redis server.

@@ -30,9 +30,9 @@ const (
 	grantWithoutSession = `UPDATE held SET session = 'me', fence = fence + 1 WHERE name = $1`
 )
 
-// sessions measures how much time one renewal for all leases of a client saves, and its
-// cost for each grant.
-func sessions(e engine) error {
+// measureSessions measures how much time one renewal for all leases of a client saves,
+// and its cost for each grant.
+func measureSessions(e engine) error {
 	if e.name != "postgres" {
 		return fmt.Errorf("the prototype needs postgres, not %s", e.name)
 	}
@@ -55,7 +55,7 @@ func sessions(e engine) error {
 	fmt.Println("|---|---|---|---|---|---|---|")
 	var leases []driver.LeaseRef
 	for _, n := range []int{1, 100, 1000, 10_000} {
-		if leases, err = holdMore(d, leases, n); err != nil {
+		if leases, err = holdLeases(d, leases, n); err != nil {
 			return err
 		}
 		each, err := measureSQL(s, db, func() error { return renewAll(d, leases) })
@@ -68,7 +68,7 @@ func sessions(e engine) error {
 		}
 		fmt.Printf("| %d | %s | %s |\n", n, each, session)
 	}
-	return grants(s, db)
+	return measureGrants(s, db)
 }
 
 // sqlCost is the cost of one operation.
@@ -87,7 +87,7 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	if err := do(); err != nil {
 		return c, err
 	}
-	before, cpu, began, times := walOf(db), startMeter(s), time.Now(), int64(0)
+	before, cpu, began, times := walBytes(db), startCPUMeter(s), time.Now(), int64(0)
 	for ; times < 5 || time.Since(began) < 2*time.Second; times++ {
 		if err := do(); err != nil {
 			return c, err
@@ -95,23 +95,23 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	}
 	c.took = time.Since(began) / time.Duration(times)
 	c.client, c.server = cpu.perCycle(times)
-	c.wal = (walOf(db) - before) / float64(times)
+	c.wal = (walBytes(db) - before) / float64(times)
 	return c, nil
 }
 
-// walOf returns the number of bytes that the server has written to its write-ahead log.
-func walOf(db *sql.DB) (bytes float64) {
+// walBytes returns the number of bytes in the server's write-ahead log.
+func walBytes(db *sql.DB) (bytes float64) {
 	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 	}
 	return bytes
 }
 
-// holdMore takes leases until there are n.
-func holdMore(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseRef, error) {
+// holdLeases takes leases until there are n.
+func holdLeases(d driver.Driver, leases []driver.LeaseRef, n int) ([]driver.LeaseRef, error) {
 	var mu sync.Mutex
 	before := len(leases)
-	err := inParallel(n-before, func(i int) error {
+	err := in16Goroutines(n-before, func(i int) error {
 		c := servertest.Mutex(fmt.Sprint("job ", before+i))
 		c.TTL = time.Hour
 		if _, err := d.Acquire(context.Background(), c); err != nil {
@@ -144,9 +144,9 @@ func renewAll(d driver.Driver, leases []driver.LeaseRef) error {
 	return nil
 }
 
-// grants measures grants with and without the check of the session. Each goroutine grants
-// another name.
-func grants(s server, db *sql.DB) error {
+// measureGrants measures grants with and without the check of the session. Each goroutine
+// grants another name.
+func measureGrants(s server, db *sql.DB) error {
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
 	fmt.Println("\n| grants, goroutines | a row alone: grants/s | client, server: µs of a core | WAL: B | with its session: grants/s | client, server | WAL |")
@@ -175,8 +175,8 @@ func grants(s server, db *sql.DB) error {
 
 func grantMany(s server, db *sql.DB, statement string, n int) (row string, err error) {
 	const times = 4000
-	before, cpu, began := walOf(db), startMeter(s), time.Now()
-	err = inParallel(n, func(i int) error {
+	before, cpu, began := walBytes(db), startCPUMeter(s), time.Now()
+	err = in16Goroutines(n, func(i int) error {
 		for range times / n {
 			done, err := db.Exec(statement, fmt.Sprint("job ", i))
 			if err != nil {
@@ -190,11 +190,11 @@ func grantMany(s server, db *sql.DB, statement string, n int) (row string, err e
 	})
 	took := time.Since(began)
 	client, server := cpu.perCycle(times)
-	return fmt.Sprintf("%.0f | %.0f, %.0f | %.0f", times/took.Seconds(), client, server, (walOf(db)-before)/times), err
+	return fmt.Sprintf("%.0f | %.0f, %.0f | %.0f", times/took.Seconds(), client, server, (walBytes(db)-before)/times), err
 }
 
-// inParallel calls f n times, 16 at a time, and returns the first error.
-func inParallel(n int, f func(i int) error) (first error) {
+// in16Goroutines calls f n times, 16 at a time, and returns the first error.
+func in16Goroutines(n int, f func(i int) error) (first error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	running := make(chan struct{}, 16)

@@ -13,9 +13,9 @@ import (
 // The mean hand-over is the time per cycle without the work.
 func sharedName(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
-		name: name, what: what, unit: "ms/hand-over",
-		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
-		charts: []string{"longest wait ms", "Jain"}, // granting the lock to the same client again is quick, but unfair
+		name: name, description: what, unit: "ms/hand-over",
+		otherFigures: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycleFigures...),
+		chartFigures: []string{"longest wait ms", "Jain"}, // granting the lock to the same client again is quick, but unfair
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
@@ -30,7 +30,7 @@ func sharedName(name, what string, clients int, work time.Duration) scenario {
 				}
 			}
 			counts, longest := make([]int, clients), make([]time.Duration, clients)
-			calls, cpu, began := s.calls(c), startMeter(s), time.Now()
+			calls, cpu, began := s.calls(c), startCPUMeter(s), time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), length)
 			defer cancel()
 			var worked time.Duration // protected by the measured lock
@@ -61,10 +61,10 @@ func sharedName(name, what string, clients int, work time.Duration) scenario {
 			if n == 0 {
 				return nil, errGaveUp
 			}
-			mine, theirs := cpu.perCycle(int64(n))
+			clientCPU, serverCPU := cpu.perCycle(int64(n))
 			calls = s.calls(c) - calls
 			return figures{
-				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n), mine, theirs,
+				ms(took-worked) / float64(n), ms(worst), jainIndex(counts), float64(calls) / float64(n), float64(n), clientCPU, serverCPU,
 			}, nil
 		},
 	}
@@ -84,15 +84,15 @@ func lockAndUnlock(cl client, name string) error {
 // localName measures 64 goroutines of one client that lock the same name.
 func localName() scenario {
 	return scenario{
-		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,
-		others: perCycle,
+		name: "local-64", description: "one process, 64 goroutines on one name", unit: "cycles/s", moreIsBetter: true,
+		otherFigures: perCycleFigures,
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
 			defer cl.close()
-			return cycles(s, cl, 64, length, func(int) string { return "one" })
+			return runCycles(s, cl, 64, length, func(int) string { return "one" })
 		},
 	}
 }

@@ -15,8 +15,8 @@ func median(values []float64) float64 {
 	return s[len(s)/2]
 }
 
-// jain returns Jain's index of fairness: 1 if all counts are equal, 1/n if one has all.
-func jain(counts []int) float64 {
+// jainIndex returns Jain's fairness index: 1 if all counts are equal, 1/n if one has all.
+func jainIndex(counts []int) float64 {
 	var sum, squares float64
 	for _, c := range counts {
 		sum += float64(c)

@@ -57,8 +57,8 @@ func medianAndWorst(n int) string { return fmt.Sprintf("median and worst of %d",
 // believe for a while that they hold the lock.
 func removedLock(name, what string, names int, removerOf func(c contender) remover) scenario {
 	return scenario{
-		name: name, what: what, unit: "ms to told", others: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,
-		fit: func(c contender) bool { return removerOf(c) != nil },
+		name: name, description: what, unit: "ms to told", otherFigures: []string{"worst", "ms to the next holder", "unlock fails"}, rounds: 1,
+		fits: func(c contender) bool { return removerOf(c) != nil },
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
@@ -79,11 +79,11 @@ func removedLock(name, what string, names int, removerOf func(c contender) remov
 			}
 			defer func() {
 				for _, r := range all {
-					r.end()
+					r.endWaits()
 				}
 			}()
 			for _, r := range all {
-				r.at = time.Now()
+				r.removedAt = time.Now()
 				if err := removerOf(c)(s, cl, other, r.name); err != nil {
 					return nil, err
 				}
@@ -91,7 +91,7 @@ func removedLock(name, what string, names int, removerOf func(c contender) remov
 			var notified, next []float64
 			failed := 0.0
 			for _, r := range all {
-				notified, next = append(notified, delayUntil(r.at, r.notified)), append(next, delayUntil(r.at, r.next))
+				notified, next = append(notified, delayUntil(r.removedAt, r.notified)), append(next, delayUntil(r.removedAt, r.next))
 			}
 			for _, r := range all {
 				if r.unlock() != nil {
@@ -107,9 +107,9 @@ func removedLock(name, what string, names int, removerOf func(c contender) remov
 type takeover struct {
 	name           string
 	unlock         func() error
-	at             time.Time      // when the remover took the lock away
+	removedAt      time.Time      // when the remover took the lock away
 	notified, next chan time.Time // buffered; when the holder was notified, and when the waiter got the lock
-	end            func()         // ends the waits
+	endWaits       func()         // ends the waits
 }
 
 func startTakeover(cl, other client, name string) (*takeover, error) {
@@ -120,7 +120,7 @@ func startTakeover(cl, other client, name string) (*takeover, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &takeover{name: name, unlock: unlock, notified: make(chan time.Time, 1), next: make(chan time.Time, 1)}
 	var wg sync.WaitGroup
-	r.end = func() { cancel(); wg.Wait() }
+	r.endWaits = func() { cancel(); wg.Wait() }
 	if lost != nil {
 		lostLease := lost()
 		wg.Go(func() {

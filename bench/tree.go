@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A program is a server with its own processes and its own folder.
-type program struct {
+// A serverProcess is a server with its own processes and its own folder.
+type serverProcess struct {
 	addr  string
 	cmd   *exec.Cmd
 	dir   string
@@ -23,22 +23,22 @@ type program struct {
 	close func()       // runs before the server ends; may be nil
 }
 
-func (p *program) address() string { return p.addr }
+func (p *serverProcess) address() string { return p.addr }
 
-func (p *program) calls(contender) int64 {
+func (p *serverProcess) calls(contender) int64 {
 	if p.count == nil {
 		return 0
 	}
 	return p.count()
 }
 
-func (p *program) stop() {
+func (p *serverProcess) stop() {
 	p.halt()
 	_ = os.RemoveAll(p.dir)
 }
 
 // halt ends the server, but does not delete its folder.
-func (p *program) halt() {
+func (p *serverProcess) halt() {
 	if p.close != nil {
 		p.close()
 	}
@@ -53,14 +53,14 @@ func (p *program) halt() {
 	}
 }
 
-// tick is the unit in which /proc counts processor time, on all usual platforms.
-const tick = 10 * time.Millisecond
+// cpuTick is the unit in which /proc counts processor time, on all usual platforms.
+const cpuTick = 10 * time.Millisecond
 
 // cpu returns the processor time of the process and of its running and ended children.
-func (p *program) cpu() time.Duration {
+func (p *serverProcess) cpu() time.Duration {
 	var sum int64
 	for _, pid := range processTree(p.cmd.Process.Pid) {
-		fields := stat(pid)
+		fields := procStat(pid)
 		if len(fields) < 17 {
 			continue
 		}
@@ -73,11 +73,11 @@ func (p *program) cpu() time.Duration {
 			sum += n
 		}
 	}
-	return time.Duration(sum) * tick
+	return time.Duration(sum) * cpuTick
 }
 
-// stat returns the fields of /proc/PID/stat, from index 0.
-func stat(pid int) []string {
+// procStat returns the fields of /proc/PID/stat, from index 0.
+func procStat(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, ok := strings.Cut(string(text), ") ") // the name of the process may have spaces
 	if !ok {
