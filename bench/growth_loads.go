@@ -176,7 +176,7 @@ func (g *loadedServer) middleWaiter() int {
 	return at
 }
 
-// recordHandOver records that the first waiter now holds the name, and last waits.
+// recordHandOver records that the first waiter now holds the name, and that last waits.
 func (g *loadedServer) recordHandOver(last driver.Token) {
 	g.tokens = append(g.tokens[1:], last)
 	for g.tokens[0].IsZero() {
