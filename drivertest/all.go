@@ -37,7 +37,7 @@ func testAll(s *suite) {
 		}
 	})
 
-	s.test("OneAloneIsGrantedAsByAcquire", func(k *kit) {
+	s.test("ASingleClaimIsGrantedAsByAcquire", func(k *kit) {
 		for _, kind := range []func(...option) driver.Claim{k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }} {
 			claims := k.several(kind)
 			holder := k.mutex(on(claims[0].Name))
@@ -79,7 +79,7 @@ func testAll(s *suite) {
 		}
 	})
 
-	s.test("TheFirstThatIsInTheWayIsNamed", func(k *kit) {
+	s.test("TheErrorNamesTheFirstHeldName", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex, k.mutex)
 		for _, at := range []int{2, 1} {
 			k.b.wantGranted(k.reader(on(claims[at].Name)))
@@ -121,7 +121,7 @@ func testAll(s *suite) {
 		k.a.wantAllGranted(claims)
 	})
 
-	s.test("WhatHasExpiredIsPassedOnAlthoughTheyAreRefused", func(k *kit) {
+	s.test("ARefusedCallStillPassesOnExpiredNames", func(k *kit) {
 		var signals *listener
 		if s.canSignal {
 			signals = k.b.listen()
@@ -223,7 +223,7 @@ func testAll(s *suite) {
 	})
 
 	if !s.NoNetwork {
-		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
+		s.test("LateClaimsChangeNothing", func(k *kit) {
 			slow := k.openSlow()
 			for _, w := range k.lateCtxEnds() {
 				claims := k.several(k.mutex, k.mutex)
@@ -242,7 +242,7 @@ func testAll(s *suite) {
 		})
 	}
 
-	s.test("InvalidOnesAreRefused", func(k *kit) {
+	s.test("InvalidClaimsAreRefused", func(k *kit) {
 		good := k.several(k.mutex, k.mutex)
 		for what, bad := range map[string][]driver.Claim{
 			"nothing":        nil,
@@ -264,7 +264,7 @@ func testAll(s *suite) {
 		}
 	})
 
-	s.test("ThoseWhoWantTheSameInAnyOrderHoldThemOneAtATime", func(k *kit) {
+	s.test("ClientsThatWantTheSameNamesInAnyOrderHoldThemOneAtATime", func(k *kit) {
 		section := section{limit: driver.Unlimited}
 		var turn atomic.Int64
 		k.runWorkers(8, 10, func(w *worker) error {

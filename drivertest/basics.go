@@ -75,7 +75,7 @@ func testBasics(s *suite) {
 	})
 
 	s.lookAt("whether a read is current (not from a cache or an old replica), and whether a write fails if the entry has changed since it was read",
-		"WhatAnotherClientChangesIsSeenAtOnce", func(k *kit) {
+		"ChangesOfAnotherClientAreSeenAtOnce", func(k *kit) {
 			k.b.wantFree(k.name)
 			for range 3 {
 				c := k.mutex()
@@ -147,7 +147,7 @@ func testBasics(s *suite) {
 		})
 
 	s.lookAt("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
-		"that was read; this concerns goroutines of one client, too", "OfManyAtOnceOneIsGranted", func(k *kit) {
+		"that was read; this concerns goroutines of one client, too", "OnlyOneOfManyConcurrentClaimsIsGranted", func(k *kit) {
 		for i := range 5 {
 			var granted atomic.Int32
 			k.inParallel(8, func(j int) {

@@ -70,7 +70,7 @@ func testBreaking(s *suite) {
 		}
 	})
 
-	s.test("AfterTheDelayTheQueueIsServedInOrder", func(k *kit) {
+	s.test("TheQueueIsServedInOrderAfterTheDelay", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
 		first, second := k.mutex(queue(8*k.u)), k.mutex(queue(8*k.u))
 		k.a.wantPlace(first, 1)
@@ -107,7 +107,7 @@ func testBreaking(s *suite) {
 		k.b.mustRenew(next)
 	})
 
-	s.test("MatchesEveryFenceOfARun", func(k *kit) {
+	s.test("MatchesEveryFenceOfARange", func(k *kit) {
 		for _, fenceOf := range []func(driver.Grant) uint64{
 			func(g driver.Grant) uint64 { return g.Fence },
 			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Fences)/2 },
@@ -130,7 +130,7 @@ func testBreaking(s *suite) {
 		k.a.mustRenew(two)
 	})
 
-	s.test("ClosesTheNameForOthersAndNotForThoseWhoHoldIt", func(k *kit) {
+	s.test("ClosesTheNameForNewClaimsAndNotForOtherHolders", func(k *kit) {
 		one, two := k.permits(1, 3), k.permits(1, 3)
 		k.a.wantGranted(two)
 		k.b.mustBreak(k.a.wantGranted(one).Fence, long, op)
@@ -165,7 +165,7 @@ func testBreaking(s *suite) {
 		k.b.wantHeld(k.mutex())
 	})
 
-	s.test("TakesWhatIsKept", func(k *kit) {
+	s.test("EndsAMinimumHold", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
 		k.a.releaseWithMinHold(c, long)

@@ -9,7 +9,7 @@ import (
 
 func testClose(s *suite) {
 	s.timeless = true
-	s.test("ThenEverythingIsAnsweredWithErrClosed", func(k *kit) {
+	s.test("EveryLaterCallReturnsErrClosed", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
 		k.mustClose(k.a)
@@ -83,7 +83,7 @@ func testClose(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("RacingAcquiresIsAnAnswerToEach", func(k *kit) {
+	s.test("EachAcquireThatRacesWithItIsAnswered", func(k *kit) {
 		d := k.open()
 		claims := make([]driver.Claim, 50)
 		answers := make([]error, len(claims))

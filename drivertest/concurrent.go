@@ -57,7 +57,7 @@ func testConcurrent(s *suite) {
 		}
 	})
 
-	s.test("TheSameTokenAskedAtOnceIsOneGrant", func(k *kit) {
+	s.test("ConcurrentRepeatsOfATokenGetOneGrant", func(k *kit) {
 		for i := range s.fewer(10) {
 			c := k.permits(1, 5, on(k.nth(i)), queue(long))
 			got := make([]driver.Grant, 6)

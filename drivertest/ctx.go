@@ -10,7 +10,7 @@ import (
 
 // testCtx tests that the ctx of a call bounds the call, and nothing after it.
 func testCtx(s *suite) {
-	s.test("ThatIsOverReturnsItsErrorAndChangesNothing", func(k *kit) {
+	s.test("AnEndedCtxReturnsItsErrorAndChangesNothing", func(k *kit) {
 		cancelled, cancel := context.WithCancel(k.ctx)
 		cancel()
 		tooLate, cancel := context.WithDeadline(k.ctx, time.Now().Add(-time.Second))
@@ -61,7 +61,7 @@ func testCtx(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("ThatEndsAfterTheCallDoesNotEndTheLease", func(k *kit) {
+	s.test("ItsEndAfterTheCallDoesNotEndTheLease", func(k *kit) {
 		ctx, cancel := context.WithTimeout(k.ctx, time.Minute) // shorter than the TTL
 		c := k.mutex(ttl(2 * long))
 		if _, err := k.a.Acquire(ctx, c); err != nil {
@@ -75,7 +75,7 @@ func testCtx(s *suite) {
 		k.b.wantHeld(k.mutex())
 	})
 
-	s.test("ThatEndsAfterTheCallDoesNotLoseThePlace", func(k *kit) {
+	s.test("ItsEndAfterTheCallDoesNotLoseThePlace", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		ctx, cancel := context.WithCancel(k.ctx)
@@ -93,7 +93,7 @@ func testCtx(s *suite) {
 		k.b.wantGranted(waiter)
 	})
 
-	s.test("ThatEndsInFlightLeavesAnOutcomeThatReleaseSettles", func(k *kit) {
+	s.test("ItsEndDuringTheCallLeavesAnOutcomeThatReleaseSettles", func(k *kit) {
 		var unknown []driver.Claim
 		for i := range 20 {
 			c := k.mutex(on(k.nth(i)), queue(long))

@@ -48,7 +48,7 @@ func testLateClaims(s *suite) {
 		})
 	}
 
-	s.test("WhatComesBeforeItsEndIsAnswered", func(k *kit) {
+	s.test("RequestsBeforeTheirEndAreAnswered", func(k *kit) {
 		slow := k.openSlow()
 		free, queued, forced := k.mutex(), k.mutex(on(k.nth(1)), queue(long)), k.mutex(on(k.nth(2)), force)
 		k.a.wantGranted(k.mutex(on(queued.Name)))
@@ -72,7 +72,7 @@ func testLateClaims(s *suite) {
 		}
 	})
 
-	s.test("OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", func(k *kit) {
+	s.test("AmongManyRequestsOnlyTheLateOnesChangeNothing", func(k *kit) {
 		slow := k.openSlow()
 		modes := []option{func(*driver.Claim) {}, queue(long), force}
 		type one struct {
@@ -146,7 +146,7 @@ func testLateClaims(s *suite) {
 
 // testLateRepeats tests that late repeats of known claims change nothing.
 func testLateRepeats(s *suite) {
-	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
+	s.test("ALateRepeatDoesNotExtendALease", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
 		slow.wantGranted(c)
 		k.repeatLate(slow, c)
@@ -165,7 +165,7 @@ func testLateRepeats(s *suite) {
 		}
 	})
 
-	s.test("ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL", func(k *kit) {
+	s.test("ALateRepeatDoesNotExtendAPromotedGrant", func(k *kit) {
 		slow, holder, c := k.openSlow(), k.mutex(), k.mutex(queue(long/2))
 		k.a.wantGranted(holder)
 		slow.wantPlace(c, 1)
@@ -175,7 +175,7 @@ func testLateRepeats(s *suite) {
 		}
 	})
 
-	s.test("ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", func(k *kit) {
+	s.test("ALateRepeatOfAReleasedClaimIsNotGranted", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex(queue(long))
 		slow.wantGranted(c)
 		k.repeatLate(slow, c, c)
@@ -279,7 +279,7 @@ func testGivenUp(s *suite) {
 		}
 	})
 
-	s.test("ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx", func(k *kit) {
+	s.test("ADelayedCallDelaysNoOtherBeyondItsCtx", func(k *kit) {
 		far := k.openSlow()
 		letArrive := far.hold()
 		first := far.acquireCall(k.mutex())
@@ -336,8 +336,8 @@ func testGivenUp(s *suite) {
 	})
 
 	for name, inTime := range map[string]bool{
-		"ReleasedAtOnceAndAfterTheEndItLeavesNothing":             true,
-		"ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate": false,
+		"TwoReleasesSettleAnUnknownClaim": true,
+		"TwoReleasesSettleALateClaim":     false,
 	} {
 		s.test(name, func(k *kit) {
 			slow := k.openSlow()
@@ -378,7 +378,7 @@ func testGivenUp(s *suite) {
 // testNothingOutlivesItsCall tests that the effect of a call is visible when it returns,
 // with whichever error, and that it has no later effect.
 func testNothingOutlivesItsCall(s *suite) {
-	s.test("WhatACallDidIsThereWhenItReturns", func(k *kit) {
+	s.test("TheEffectOfACallIsVisibleWhenItReturns", func(k *kit) {
 		const tries = 60
 		modes := []option{func(*driver.Claim) {}, queue(long), force}
 		seen := make([]driver.Entry, tries)

@@ -51,7 +51,7 @@ func testExpiry(s *suite) {
 		}
 	})
 
-	s.test("WhatHasExpiredIsNotShown", func(k *kit) {
+	s.test("ExpiredLeasesAndPlacesAreNotShown", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 2, ttl(k.u)))
 		g := k.a.wantGranted(k.permits(1, 2))
 		k.a.wantPlace(k.permits(1, 2, queue(k.u)), 1)
@@ -141,7 +141,7 @@ func testExpiry(s *suite) {
 		k.wantRetryAfter(k.permits(1, 2), 3*k.u) // the second lease closes the name beyond the end of the first
 	})
 
-	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
+	s.test("ManyOtherNamesDoNotDelayIt", func(k *kit) {
 		for i := range s.fewer(100) {
 			k.a.wantGranted(k.mutex(on(k.nth(i)), ttl(k.u)))
 		}

@@ -37,7 +37,7 @@ func changeGrant(change func(d *faulty, c driver.Claim, g *driver.Grant)) func(*
 
 var acquireFaults = []fault{{
 	name:  "a repeated token gets a second grant",
-	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/TheSameTokenAskedAtOnceIsOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
+	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/ConcurrentRepeatsOfATokenGetOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Weight != driver.Exclusive { // a mutex would block its own repeat, which is another fault
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -50,7 +50,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a repeated token is held up by itself", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedAsksAnswerWithTheSameGrant"},
+	name: "a repeated token is held up by itself", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedClaimsGetTheSameGrant"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if d.held(c.Name, c.Token) != nil {
 			c.Token, c.Queue = driver.NewToken(), false
@@ -58,7 +58,7 @@ var acquireFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a repeat does not make it last", wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
+	name: "a repeat does not make it last", wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireExtendsItToATTL"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
 			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.now()) {

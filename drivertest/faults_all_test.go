@@ -54,7 +54,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "the last that is in the way is named", wants: []string{"All/TheFirstThatIsInTheWayIsNamed"},
+	name: "the last that is in the way is named", wants: []string{"All/TheErrorNamesTheFirstHeldName"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := d.AcquireAll(ctx, claims)
 		if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -69,7 +69,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "one alone is refused", wants: []string{"All/OneAloneIsGrantedAsByAcquire"},
+	name: "one alone is refused", wants: []string{"All/ASingleClaimIsGrantedAsByAcquire"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		if len(claims) == 1 {
 			return nil, errors.ErrUnsupported
@@ -107,7 +107,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "a refused one undoes what it has passed on", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	name: "a refused one undoes what it has passed on", wants: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		before := make([]*locktable.Entry, len(claims))
 		for i, c := range claims {
@@ -122,13 +122,13 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "a call that finds an expired lease sends no signal", wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	name: "a call that finds an expired lease sends no signal", wants: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 		f(now)
 		e.Visible = e.Visible && !expired
 	},
 }, {
-	name: "several claims have no end", wants: []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
+	name: "several claims have no end", wants: []string{"All/LateClaimsChangeNothing"},
 	network: network{late: func(p *request, _ []*request, late bool) bool { return late && !p.isAll }},
 }}

@@ -31,7 +31,7 @@ var endFaults = []fault{{
 	name: "a finding says nothing", wants: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
 	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
-	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(context.WithoutCancel(ctx), c)
 		if ctx.Err() != nil {
@@ -40,12 +40,12 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a ctx that is over is not looked at", wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over is not looked at", wants: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		return d.Release(context.WithoutCancel(ctx), l)
 	}),
 }, {
-	name: "the end of the ctx ends the lease", wants: []string{"Ctx/ThatEndsAfterTheCallDoesNotEndTheLease"},
+	name: "the end of the ctx ends the lease", wants: []string{"Ctx/ItsEndAfterTheCallDoesNotEndTheLease"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if _, bounded := ctx.Deadline(); bounded && err == nil {
@@ -54,7 +54,7 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a closed driver goes on", wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
+	name: "a closed driver goes on", wants: []string{"Close/EveryLaterCallReturnsErrClosed"},
 	driver: replaceClose(func(*faulty) error { return nil }),
 }, {
 	name: "a second Close is an error", wants: []string{"Close/ASecondTimeDoesNothing"},

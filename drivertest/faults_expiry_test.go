@@ -55,7 +55,7 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a dead waiter stays", wants: []string{"Place/NotKeptIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/NotKeptHoldsUpATryNoLonger"},
+	name: "a dead waiter stays", wants: []string{"Place/AnExpiredPlaceIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/AnExpiredPlaceBlocksATryNoLonger"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Queue {
 			e.Queue[i].Expires = max(e.Queue[i].Expires, now+1)
@@ -63,7 +63,7 @@ var expiryFaults = []fault{{
 	}),
 }, {
 	name:  "a promoted grant lasts a TTL at once",
-	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
+	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/AnExpiredGrantPassesToTheNextWaiter"},
 	step:  changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
 }, {
 	name: "a promoted grant lasts a QueueTTL from the passing on", wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
@@ -103,7 +103,7 @@ var expiryFaults = []fault{{
 	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
 	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
-	name: "a waiter that dies closes the name", wants: []string{"LockDelay/IsNotForWaitersThatWereNotGranted"},
+	name: "a waiter that dies closes the name", wants: []string{"LockDelay/DoesNotFollowAPlaceThatExpires"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {

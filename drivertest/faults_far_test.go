@@ -135,7 +135,7 @@ var farFaults = []fault{{
 		return send()
 	}},
 }, {
-	name: "calls go one after the other", wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
+	name: "calls go one after the other", wants: []string{"End/ADelayedCallDelaysNoOtherBeyondItsCtx"},
 	far: func(r *remote) driver.Driver { return serialDriver{r, &sync.Mutex{}} },
 }, {
 	name: "Properties asks the server", wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},

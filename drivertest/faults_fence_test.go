@@ -8,14 +8,14 @@ import (
 )
 
 var fenceFaults = []fault{{
-	name: "a release resets the fence", wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	name: "a release resets the fence", wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARangeThatWasReleasedAtOnce"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		d.resetFence(l.Name)
 		return err
 	}),
 }, {
-	name: "an expiry resets the fence", wants: []string{"Fence/RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun"},
+	name: "an expiry resets the fence", wants: []string{"Fence/RisesAcrossAnExpiryBeforeTheEndOfTheRange"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, h := range e.Holders {
 			if h.Expires <= now {
@@ -55,14 +55,14 @@ var fenceFaults = []fault{{
 		f(now - locktable.At(s.wiped)) // all instants move by the same amount, so nothing else is wrong
 	},
 }, {
-	name: "a range is not reserved", wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	name: "a range is not reserved", wants: []string{"Fence/ARangeIsReservedForAnExclusiveClaim", "Fence/RisesAfterARangeThatWasReleasedAtOnce"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if n := len(e.Holders); n > 0 && e.Holders[n-1].Fences > 1 {
 			e.Fence = e.Holders[n-1].Fence
 		}
 	}),
 }, {
-	name: "readers and permits get ranges", wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
+	name: "readers and permits get ranges", wants: []string{"Fence/ARangeIsForExclusiveClaimsOnly"},
 	driver: changeGrant(func(_ *faulty, c driver.Claim, g *driver.Grant) { g.Fences = max(g.Fences, c.Fences) }),
 }, {
 	name: "a range is forgotten by a repeat", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},

@@ -91,7 +91,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break knows the first fence of a range only", wants: []string{"Break/MatchesEveryFenceOfARun"},
+	name: "a break knows the first fence of a range only", wants: []string{"Break/MatchesEveryFenceOfARange"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.stored(name).Holders {
 			if *fence > h.Fence {
@@ -100,7 +100,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARun"},
+	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARange"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.stored(name).Holders {
 			if *fence == h.Fence+uint64(h.Fences) {
@@ -120,13 +120,13 @@ var forceFaults = []fault{{
 		})
 	}),
 }, {
-	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
+	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsAClosedName"},
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
 	name: "a break does not name the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
-	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
+	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/AForcedGrantReachesTheOldHolder"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
 	}),

@@ -73,7 +73,7 @@ func changePrefix(match func(name, prefix string) bool) func(*faulty) driver.Dri
 }
 
 var inspectFaults = []fault{{
-	name: "expired holders are shown", wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
+	name: "expired holders are shown", wants: []string{"Expiry/ExpiredLeasesAndPlacesAreNotShown"},
 	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		if len(stored.Holders) > len(e.Holders) {
 			e.Holders = stored.Public(stored.Holders[0].Since, e.Name).Holders
@@ -140,7 +140,7 @@ var inspectFaults = []fault{{
 		return strings.HasPrefix(name, prefix) && name < prefix+"\U0010ffff"
 	}),
 }, {
-	name: "a listing is not in order", wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreComparedByteForByte"},
+	name: "a listing is not in order", wants: []string{"List/YieldsNamesInUseInByteOrder", "Names/AreComparedByteForByte"},
 	driver: changeList(func(all []driver.Entry, prefix string) []driver.Entry {
 		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
 		slices.SortFunc(all, func(a, b driver.Entry) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
@@ -153,7 +153,7 @@ var inspectFaults = []fault{{
 		return all[:min(len(all), 100)]
 	}),
 }, {
-	name: "a token stands in an error", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	name: "a token stands in an error", wants: []string{"Secret/NoAnswerShowsAToken"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if errors.Is(err, driver.ErrNoSuchLease) {
@@ -162,7 +162,7 @@ var inspectFaults = []fault{{
 		return err
 	}),
 }, {
-	name: "a token stands in an entry", wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	name: "a token stands in an entry", wants: []string{"Secret/NoAnswerShowsAToken"},
 	driver: changeEntry(func(e *driver.Entry, stored *locktable.Entry) {
 		for i := range e.Waiters {
 			e.Waiters[i].Owner.Host = string(stored.Queue[i].Token[:])

@@ -51,21 +51,21 @@ func (f releaseCacher) Release(ctx context.Context, l driver.LeaseRef) error {
 
 var lateFaults = []fault{{
 	name:    "the end is not looked at when trying",
-	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", "End/WithoutADeadlineTheEndIsMaxRequestAway"},
+	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/AmongManyRequestsOnlyTheLateOnesChangeNothing", "End/WithoutADeadlineTheEndIsMaxRequestAway"},
 	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return !c.Queue && !c.Force })),
 }, {
 	name:    "the end is not looked at when queueing",
-	wants:   []string{"End/AClaimToQueueThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	wants:   []string{"End/AClaimToQueueThatComesAfterItsEndChangesNothing", "End/AmongManyRequestsOnlyTheLateOnesChangeNothing"},
 	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Queue })),
 }, {
 	name:    "the end is not looked at when forcing",
-	wants:   []string{"End/AForceThatComesAfterItsEndChangesNothing", "End/ALateRepeatOfAForceBreaksNoLaterHolder", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	wants:   []string{"End/AForceThatComesAfterItsEndChangesNothing", "End/ALateRepeatOfAForceBreaksNoLaterHolder", "End/AmongManyRequestsOnlyTheLateOnesChangeNothing"},
 	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Force })),
 }, {
 	name: "the end is not looked at when the token is known",
 	wants: []string{
-		"End/ALateRepeatDoesNotMakeALeaseLast", "End/ALateRepeatDoesNotKeepAPlace", "End/ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL",
-		"End/ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", "End/ALateRepeatOfAWaiterThatLeftDoesNotQueueAgain",
+		"End/ALateRepeatDoesNotExtendALease", "End/ALateRepeatDoesNotKeepAPlace", "End/ALateRepeatDoesNotExtendAPromotedGrant",
+		"End/ALateRepeatOfAReleasedClaimIsNotGranted", "End/ALateRepeatOfAWaiterThatLeftDoesNotQueueAgain",
 	},
 	network: ignoreEnd(func(p *request) bool { return p.known }),
 }, {
@@ -77,15 +77,15 @@ var lateFaults = []fault{{
 		return late || p.hasEnd && p.claim == nil
 	}},
 }, {
-	name: "what was held up is always late", wants: []string{"End/WhatComesBeforeItsEndIsAnswered"},
+	name: "what was held up is always late", wants: []string{"End/RequestsBeforeTheirEndAreAnswered"},
 	network: network{late: func(p *request, others []*request, late bool) bool {
 		return late || slices.Contains(others, p)
 	}},
 }, {
-	name: "a token that was not held is not released again", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	name: "a token that was not held is not released again", wants: []string{"End/TwoReleasesSettleAnUnknownClaim"},
 	driver: func(d *faulty) driver.Driver { return releaseCacher{d, &sync.Mutex{}, map[driver.Token]bool{}} },
 }, {
-	name: "those that come together have the end of the last", wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	name: "those that come together have the end of the last", wants: []string{"End/AmongManyRequestsOnlyTheLateOnesChangeNothing"},
 	network: network{late: func(p *request, others []*request, late bool) bool {
 		return late && !slices.ContainsFunc(others, func(o *request) bool { return o.end.After(p.end.Add(time.Second / 2)) })
 	}},
@@ -108,10 +108,10 @@ var lateFaults = []fault{{
 		}
 	}},
 }, {
-	name: "what comes after the last release of its token is granted", wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
+	name: "what comes after the last release of its token is granted", wants: []string{"End/TwoReleasesSettleALateClaim"},
 	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return true })),
 }, {
-	name: "a request outlives its call", wants: []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
+	name: "a request outlives its call", wants: []string{"End/TheEffectOfACallIsVisibleWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
 	driver: replaceAcquire(acquireAfterCall),
 	local:  true,
 }}

@@ -116,7 +116,7 @@ var queueFaults = []fault{{
 	name: "places count from zero", wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
 	driver: changeHeldError(func(held *driver.HeldError) { held.Position = max(held.Position-1, 0) }),
 }, {
-	name: "one at a time is let in", wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
+	name: "one at a time is let in", wants: []string{"Queue/AllWaitersThatFitAreGrantedAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		var behind []locktable.Waiter
 		if len(e.Queue) > 1 {

@@ -51,7 +51,7 @@ var releaseFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a release is only noted", wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
+	name: "a release is only noted", wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesLeasesAndLeavesQueues"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if d.held(l.Name, l.Token) != nil {
 			return ctx.Err()
@@ -114,7 +114,7 @@ var releaseFaults = []fault{{
 	name: "the minimum hold is ignored", wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
 	driver: changeRelease(func(_ *faulty, l *driver.LeaseRef) { l.MinHold = 0 }),
 }, {
-	name: "the minimum hold counts from the release", wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
+	name: "the minimum hold counts from the release", wants: []string{"MinHold/CountsFromTheGrant", "MinHold/HasNoEffectAfterALongerHold"},
 	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold += h.Since.Until(locktable.At(d.table.server.now()))
@@ -134,7 +134,7 @@ var releaseFaults = []fault{{
 	name: "a lock-delay follows what was kept", wants: []string{"MinHold/EndsWithoutALockDelay"},
 	driver: changeKeptLease(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
 }, {
-	name: "a lock-delay follows a release", wants: []string{"LockDelay/IsNotForARelease"},
+	name: "a lock-delay follows a release", wants: []string{"LockDelay/DoesNotFollowARelease"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)

@@ -84,10 +84,10 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name: "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
+	name: "a renewal only looks", wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalExtendsItToATTL"},
 	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) { l.TTL = driver.MinTTL }),
 }, {
-	name: "a renewal extends all the leases of a name", wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
+	name: "a renewal extends all the leases of a name", wants: []string{"Renew/DoesNotExtendOtherLeasesOfTheName", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
 	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {

@@ -9,7 +9,7 @@ import (
 )
 
 var ticketFaults = []fault{{
-	name: "tickets are not heeded", wants: []string{"Ticket/AWaiterStandsAsIfItHadComeThen", "Ticket/ItCountsForMaxLeadAndNoMore"},
+	name: "tickets are not heeded", wants: []string{"Ticket/AWaiterIsQueuedByItsTicket", "Ticket/ItCountsForMaxLeadAndNoMore"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Ticket = 0 }),
 }, {
 	name: "an old ticket is the first of all", wants: []string{"Ticket/ItCountsForMaxLeadAndNoMore"},
@@ -31,7 +31,7 @@ var ticketFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a ticket from the future is the first of all", wants: []string{"Ticket/OneFromTheFutureIsNow"},
+	name: "a ticket from the future is the first of all", wants: []string{"Ticket/AFutureTicketCountsAsNow"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Ticket > uint64(locktable.At(d.table.server.now())) {
 			c.Ticket = 1

@@ -62,14 +62,14 @@ var valueFaults = []fault{{
 	name: "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
 	driver: changeRelease(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name: "no value is an empty one", wants: []string{"Value/NoneLeavesWhatThereIs"},
+	name: "no value is an empty one", wants: []string{"Value/AClaimWithoutAValueKeepsTheOldOne"},
 	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) {
 		if l.Value == nil {
 			l.Value = []byte{}
 		}
 	}),
 }, {
-	name: "an empty value is none", wants: []string{"Value/AnEmptyOneIsNotNone"},
+	name: "an empty value is none", wants: []string{"Value/AnEmptyValueIsNotNone"},
 	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if e.Value.Bytes != nil && len(e.Value.Bytes) == 0 {
 			e.Value = was
@@ -84,7 +84,7 @@ var valueFaults = []fault{{
 		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
 	}),
 }, {
-	name: "a value has the fence of the last grant", wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	name: "a value has the fence of the last grant", wants: []string{"Value/AClaimWithoutAValueKeepsTheOldOne", "Value/TheLastWriterOfSeveralHoldersWins"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if e.Value.Bytes != nil {
 			e.Value.Fence = e.Fence
@@ -124,7 +124,7 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name: "the first of several keeps its value", wants: []string{"Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	name: "the first of several keeps its value", wants: []string{"Value/TheLastWriterOfSeveralHoldersWins"},
 	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if len(e.Holders) > 1 && was.Bytes != nil {
 			e.Value = was
@@ -135,10 +135,10 @@ var valueFaults = []fault{{
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
 	name:   "no claim is refused for the value",
-	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
+	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
-	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
+	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
 			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
@@ -157,7 +157,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "what is written is what is compared", wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
+	name: "what is written is what is compared", wants: []string{"Value/TheConditionAndTheValueMayDiffer"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil {
 			c.ValueBelow = c.Value
@@ -180,7 +180,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a claim refused for the value keeps its place", wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
+	name: "a claim refused for the value keeps its place", wants: []string{"Value/AWaiterWhoseRepeatIsNotAboveItLosesItsPlace", "Value/AHeadRefusedForTheValueLetsTheNextIn"},
 	driver: onValueNotBelow(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.stored(c.Name).Value
 		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
@@ -191,7 +191,7 @@ var valueFaults = []fault{{
 		return driver.Grant{}, &driver.HeldError{Name: c.Name}
 	}),
 }, {
-	name: "a waiter's condition is looked at when it comes only", wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	name: "a waiter's condition is looked at when it comes only", wants: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -202,7 +202,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a waiter whose condition has become false holds up the next", wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	name: "a waiter whose condition has become false holds up the next", wants: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		stood := slices.Clone(e.Queue)
 		f(now)
@@ -212,7 +212,7 @@ var valueFaults = []fault{{
 		}
 	},
 }, {
-	name: "a waiter writes what it asked for first", wants: []string{"Value/AWaiterWritesWhatItAskedForLast"},
+	name: "a waiter writes what it asked for first", wants: []string{"Value/AWaiterWritesTheValueOfItsLastRepeat"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, w := range d.stored(c.Name).Queue {
 			if w.Token == c.Token {
@@ -249,7 +249,7 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
-	name: "a raise writes where the value is of another lease", wants: []string{"Value/ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince"},
+	name: "a raise writes where the value is of another lease", wants: []string{"Value/ARaiseKeepsTheValueThatAnotherHolderWroteLater"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		if d.held(l.Name, l.Token).Fence != d.stored(l.Name).Value.Fence {
 			forceValue(d, l.Name, l.Value)

@@ -80,7 +80,7 @@ func testFence(s *suite) {
 		wantRise(k, &last, k.b.wantGranted(k.mutex()))
 	})
 
-	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
+	s.test("RisesAfterARangeThatWasReleasedAtOnce", func(k *kit) {
 		// The clock has not passed the range yet, so the backend must not forget the
 		// name.
 		var last uint64
@@ -105,7 +105,7 @@ func testFence(s *suite) {
 		}
 	})
 
-	s.testExact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
+	s.testExact("RisesAcrossAnExpiryBeforeTheEndOfTheRange", func(k *kit) {
 		// A range may reach into the future: 65 536 fences are 66 ms, and a lease may be
 		// shorter.
 		var last uint64
@@ -149,7 +149,7 @@ func testFence(s *suite) {
 		})
 	}
 
-	s.test("ARunIsReservedForAnExclusiveClaim", func(k *kit) {
+	s.test("ARangeIsReservedForAnExclusiveClaim", func(k *kit) {
 		var last uint64
 		for _, n := range []int{0, 1, 8, 1000, driver.MaxFences, 1} {
 			c := k.mutex(fences(n))
@@ -165,7 +165,7 @@ func testFence(s *suite) {
 		}
 	})
 
-	s.test("ARunIsForExclusiveClaimsOnly", func(k *kit) {
+	s.test("ARangeIsForExclusiveClaimsOnly", func(k *kit) {
 		for _, c := range []driver.Claim{k.reader(fences(8)), k.permits(1, 3, fences(8)), k.permits(3, 100, fences(8))} {
 			if g := k.a.wantGranted(c); g.Fences != 1 {
 				k.Fatalf("%d of %d got a range of %d, want 1", c.Weight, c.Limit, g.Fences)

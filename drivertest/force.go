@@ -105,7 +105,7 @@ func testForce(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("TakesANameThatIsKept", func(k *kit) {
+	s.test("TakesANameInItsMinimumHold", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		k.a.releaseWithMinHold(c, long)

@@ -151,7 +151,7 @@ func testInvalid(s *suite) {
 		})
 	}
 
-	s.test("TheLargestOfEverythingIsFine", func(k *kit) {
+	s.test("TheLargestValidValuesAreAccepted", func(k *kit) {
 		big := basictest.LargestOwner()
 		big.Client = "c" // a quorum shortens a long one
 		k.a.wantGranted(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))

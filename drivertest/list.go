@@ -8,7 +8,7 @@ import (
 )
 
 func testList(s *suite) {
-	s.test("YieldsWhatIsHeldWaitedForOrClosedInByteOrder", func(k *kit) {
+	s.test("YieldsNamesInUseInByteOrder", func(k *kit) {
 		for _, suffix := range []string{"/b", "/a", "/Z", "/\u00e9", "/a/1", "/~", "/a b", "/A"} {
 			k.a.wantGranted(k.mutex(on(k.name + suffix)))
 		}
@@ -20,21 +20,21 @@ func testList(s *suite) {
 	})
 
 	if s.canBreak {
-		s.test("YieldsWhatIsClosed", func(k *kit) {
+		s.test("YieldsAClosedName", func(k *kit) {
 			g := k.a.wantGranted(k.mutex())
 			k.b.mustBreak(g.Fence, long, driver.Owner{})
 			k.wantNames(k.name, "")
 		})
 	}
 
-	s.test("YieldsWhatIsKept", func(k *kit) {
+	s.test("YieldsANameInItsMinimumHold", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		k.a.releaseWithMinHold(c, long)
 		k.wantNames(k.name, "")
 	})
 
-	s.test("LeavesOutWhatHasExpired", func(k *kit) {
+	s.test("LeavesOutExpiredNames", func(k *kit) {
 		k.a.wantGranted(k.mutex(on(k.name+"/dead"), ttl(k.u)))
 		k.a.wantGranted(k.mutex(on(k.name + "/alive")))
 		k.advancePast(k.u)
@@ -134,7 +134,7 @@ func testList(s *suite) {
 		k.wantNames(k.name)
 	})
 
-	s.test("HasTheSameAsEntry", func(k *kit) {
+	s.test("YieldsTheSameAsInspect", func(k *kit) {
 		k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "c", Labels: map[string]string{"a": "b"}})))
 		k.b.wantPlace(k.mutex(queue(long)), 1)
 		want := k.b.wantHoldersWaiters(1, 1)

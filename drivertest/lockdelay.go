@@ -27,7 +27,7 @@ func testLockDelay(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("IsNotForARelease", func(k *kit) {
+	s.test("DoesNotFollowARelease", func(k *kit) {
 		c := k.mutex(lockDelay(long))
 		k.a.wantGranted(c)
 		k.a.mustRelease(c)
@@ -40,7 +40,7 @@ func testLockDelay(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("ThenTheQueueIsServedInOrder", func(k *kit) {
+	s.test("TheQueueIsServedInOrderAfterIt", func(k *kit) {
 		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(k.u)))
 		first, second := k.mutex(queue(8*k.u)), k.mutex(queue(8*k.u))
 		k.a.wantPlace(first, 1)
@@ -64,7 +64,7 @@ func testLockDelay(s *suite) {
 		}
 	})
 
-	s.test("IsNotForWaitersThatWereNotGranted", func(k *kit) {
+	s.test("DoesNotFollowAPlaceThatExpires", func(k *kit) {
 		holder := k.mutex()
 		k.a.wantGranted(holder)
 		k.b.wantPlace(k.mutex(queue(k.u), lockDelay(long)), 1)
@@ -73,7 +73,7 @@ func testLockDelay(s *suite) {
 		k.a.wantGranted(k.mutex())
 	})
 
-	s.test("OfOneClosesTheNameForOthersAndNotForThoseWhoHoldIt", func(k *kit) {
+	s.test("ClosesTheNameForNewClaimsAndNotForOtherHolders", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3, ttl(k.u), lockDelay(long)))
 		alive := k.permits(1, 3)
 		k.b.wantGranted(alive)

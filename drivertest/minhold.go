@@ -37,7 +37,7 @@ func testMinHold(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("ShorterThanTheLeaseWasHeldIsNothing", func(k *kit) {
+	s.test("HasNoEffectAfterALongerHold", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		k.advancePast(k.u)
@@ -82,7 +82,7 @@ func testMinHold(s *suite) {
 		k.b.wantGranted(k.mutex())
 	})
 
-	s.test("ThenTheQueueIsServedInOrder", func(k *kit) {
+	s.test("TheQueueIsServedInOrderAfterIt", func(k *kit) {
 		c, waiter := k.mutex(), k.mutex(queue(8*k.u))
 		k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
@@ -93,7 +93,7 @@ func testMinHold(s *suite) {
 		k.b.wantGranted(waiter)
 	})
 
-	s.test("OfAWaiterIsOnlyLeavingTheQueue", func(k *kit) {
+	s.test("DoesNotApplyToAWaiterThatLeaves", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.b.wantPlace(waiter, 1)

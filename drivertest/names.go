@@ -95,7 +95,7 @@ func testNames(s *suite) {
 		}
 	})
 
-	s.test("OfAllKindsAreTheSameNames", func(k *kit) {
+	s.test("AreTheSameForAllKindsOfLocks", func(k *kit) {
 		// These are a semaphore, and mutexes on names that some backend might use as keys
 		// for it.
 		k.a.wantGranted(k.permits(1, 2))
@@ -126,7 +126,7 @@ func testNames(s *suite) {
 		}
 	})
 
-	s.test("OfOneByteAreFine", func(k *kit) {
+	s.test("MayHaveOneByte", func(k *kit) {
 		// All users of the server share these names, so the test only reads them.
 		for _, name := range []string{"a", "'", "%", "*", "{", "}", "\\", "\"", "?", "0", " "} {
 			if _, err := k.a.Inspect(k.ctx, name); err != nil {
@@ -135,7 +135,7 @@ func testNames(s *suite) {
 		}
 	})
 
-	s.test("StandInErrorsAndEntriesAsTheyAre", func(k *kit) {
+	s.test("AppearUnchangedInErrors", func(k *kit) {
 		c := k.mutex(on(k.name + " caf\u00e9 {x} '\\"))
 		k.a.wantGranted(c)
 		if held := k.b.wantHeld(k.mutex(on(c.Name))); held.Name != c.Name {

@@ -17,7 +17,7 @@ func testPlace(s *suite) {
 		k.b.wantPlace(second, 1)
 	})
 
-	s.test("NotKeptIsLostAndTheRepeatJoinsAtTheEnd", func(k *kit) {
+	s.test("AnExpiredPlaceIsLostAndTheRepeatJoinsAtTheEnd", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
@@ -38,7 +38,7 @@ func testPlace(s *suite) {
 		k.b.wantPlace(second, 1)
 	})
 
-	s.test("NotKeptHoldsUpATryNoLonger", func(k *kit) {
+	s.test("AnExpiredPlaceBlocksATryNoLonger", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3))
 		k.b.wantPlace(k.permits(3, 3, queue(k.u)), 1)
 		k.a.wantHeld(k.permits(1, 3))
@@ -56,7 +56,7 @@ func testPlace(s *suite) {
 		k.b.wantNothingToRelease(dead)
 	})
 
-	s.test("LostIsNotThereToRelease", func(k *kit) {
+	s.test("AnExpiredPlaceCannotBeReleased", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 		waiter := k.mutex(queue(k.u))
 		k.b.wantPlace(waiter, 1)

@@ -52,7 +52,7 @@ func testPromotion(s *suite) {
 		k.b.wantLost(waiter)
 	})
 
-	s.test("TheNextAcquireMakesItATTL", func(k *kit) {
+	s.test("TheNextAcquireExtendsItToATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
 		promote(k, waiter)
 		k.b.wantGranted(waiter)
@@ -62,7 +62,7 @@ func testPromotion(s *suite) {
 		k.a.wantGranted(k.mutex())
 	})
 
-	s.test("TheNextRenewalMakesItATTL", func(k *kit) {
+	s.test("TheNextRenewalExtendsItToATTL", func(k *kit) {
 		waiter := k.mutex(queue(k.u), ttl(4*k.u))
 		promote(k, waiter)
 		k.b.mustRenew(waiter)
@@ -72,7 +72,7 @@ func testPromotion(s *suite) {
 		k.a.wantGranted(k.mutex())
 	})
 
-	s.test("RepeatedAsksAnswerWithTheSameGrant", func(k *kit) {
+	s.test("RepeatedClaimsGetTheSameGrant", func(k *kit) {
 		waiter := k.mutex(queue(long), fences(4))
 		promote(k, waiter)
 		first := k.b.wantGranted(waiter)
@@ -107,7 +107,7 @@ func testPromotion(s *suite) {
 		}
 	})
 
-	s.test("MissedIsPassedOnToTheNext", func(k *kit) {
+	s.test("AnExpiredGrantPassesToTheNextWaiter", func(k *kit) {
 		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.a.wantPlace(dead, 1)

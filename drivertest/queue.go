@@ -90,7 +90,7 @@ func testQueue(s *suite) {
 		k.a.wantGranted(small)
 	})
 
-	s.test("AllWhoFitAreLetInAtOnce", func(k *kit) {
+	s.test("AllWaitersThatFitAreGrantedAtOnce", func(k *kit) {
 		holder := k.permits(3, 3)
 		k.a.wantGranted(holder)
 		one, two, three, four := k.permits(1, 3, queue(long)), k.permits(1, 3, queue(long)), k.permits(1, 3, queue(long)), k.permits(1, 3, queue(long))
@@ -123,7 +123,7 @@ func testQueue(s *suite) {
 		k.b.wantGranted(waiter)
 	})
 
-	s.test("SaysWhoIsInTheWayAndNotWhoWaits", func(k *kit) {
+	s.test("ARefusalNamesTheHolderAndNoWaiter", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
 		k.b.wantPlace(k.mutex(queue(long)), 1)
 		held := k.b.wantPlace(k.mutex(queue(long)), 2)

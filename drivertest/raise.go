@@ -43,7 +43,7 @@ func testRaise(s *suite) {
 		}
 	})
 
-	s.test("MovesAWholeRun", func(k *kit) {
+	s.test("MovesAWholeRange", func(k *kit) {
 		c := k.mutex(fences(10))
 		g := k.a.wantGranted(c)
 		raised := k.a.mustRaise(c, g.Fence+5)
@@ -57,7 +57,7 @@ func testRaise(s *suite) {
 		}
 	})
 
-	s.test("NoNumberIsTheFenceOfTwo", func(k *kit) {
+	s.test("TwoLeasesNeverHaveTheSameFence", func(k *kit) {
 		one, two := k.permits(1, 3), k.permits(1, 3)
 		f1, f2 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence
 		raised := k.b.mustRaise(one, f2) // another lease has this fence
@@ -100,7 +100,7 @@ func testRaise(s *suite) {
 		k.b.wantHoldersWaiters(0, 0)
 	})
 
-	s.test("AFenceThatCannotBeKeptIsRefused", func(k *kit) {
+	s.test("AnInvalidFenceIsRefused", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
 		for _, f := range []uint64{0, driver.MaxFence + 1, 1<<64 - 1} {
@@ -110,7 +110,7 @@ func testRaise(s *suite) {
 		k.b.wantFences(g.Fence)
 	})
 
-	s.testExact("AWishedFenceIsHeededNearTheClockOnly", func(k *kit) {
+	s.testExact("MinFenceCountsOnlyNearTheClock", func(k *kit) {
 		now, most := uint64(k.s.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
 		for i, x := range []struct{ minFence, want uint64 }{
 			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},

@@ -64,7 +64,7 @@ func testRenew(s *suite) {
 		k.a.wantGranted(k.mutex())
 	})
 
-	s.test("LeavesThoseBesideItAsTheyAre", func(k *kit) {
+	s.test("DoesNotExtendOtherLeasesOfTheName", func(k *kit) {
 		own, other := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
 		k.a.wantGranted(own)
 		k.b.wantGranted(other)

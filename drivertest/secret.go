@@ -14,7 +14,7 @@ import (
 
 // testSecret tests that no output shows a token, because it can release the lease.
 func testSecret(s *suite) {
-	s.test("NoTokenStandsInAnyAnswer", func(k *kit) {
+	s.test("NoAnswerShowsAToken", func(k *kit) {
 		holder, waiter, other := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		var outputs []any
 		g := k.a.wantGranted(holder)
@@ -39,7 +39,7 @@ func testSecret(s *suite) {
 		}
 	})
 
-	s.test("NoTokenStandsInAnErrorOfAClosedClient", func(k *kit) {
+	s.test("NoErrorOfAClosedClientShowsAToken", func(k *kit) {
 		c := k.mutex()
 		d := k.s.Open(k.T)
 		_, _ = d.Acquire(k.ctx, c)

@@ -3,7 +3,7 @@ package drivertest
 import "github.com/pawl-go/pawl/driver"
 
 func testSemaphore(s *suite) {
-	s.test("NAtOnceAndTheNextIsRefused", func(k *kit) {
+	s.test("AdmitsNHoldersAndRefusesTheNext", func(k *kit) {
 		var held []driver.Claim
 		for range 3 {
 			c := k.permits(1, 3)

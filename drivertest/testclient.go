@@ -79,7 +79,7 @@ func testClient(s *suite) {
 		k.a.wantHoldersWaiters(0, 0)
 	})
 
-	s.test("CloseReleasesAndLeaves", func(k *kit) {
+	s.test("CloseReleasesLeasesAndLeavesQueues", func(k *kit) {
 		holder := k.newClient(nil)
 		first := k.mustLock(holder)
 		waiter, next := k.waiter(nil), k.waiter(nil)

@@ -52,7 +52,7 @@ func testClientLoss(s *suite) {
 		})
 	}
 
-	s.test("ATheftReachesTheHolder", func(k *kit) {
+	s.test("AForcedGrantReachesTheOldHolder", func(k *kit) {
 		first := k.mustLock(k.newClient(quickRenewal(k)))
 		second, err := k.newClient(&pawl.Options{ID: "taker"}).Mutex(k.name).ForceLock(k.ctx)
 		if err != nil {

@@ -12,7 +12,7 @@ func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uin
 // testTicket is for drivers that can be nodes of a quorum: a claim is queued as if it had
 // arrived at its ticket, at most MaxLead before its arrival.
 func testTicket(s *suite) {
-	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
+	s.test("AWaiterIsQueuedByItsTicket", func(k *kit) {
 		holder := k.mutex()
 		k.a.wantGranted(holder)
 		var first, second, late driver.Claim
@@ -75,7 +75,7 @@ func testTicket(s *suite) {
 		k.b.wantPlace(second, 3)
 	})
 
-	s.test("OneFromTheFutureIsNow", func(k *kit) {
+	s.test("AFutureTicketCountsAsNow", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 		first, second, between, _ := k.pair()
 		early := k.mutex(queue(long), ticket(between.Add(time.Hour)))

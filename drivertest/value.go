@@ -36,7 +36,7 @@ func testValueWrites(s *suite) {
 	})
 
 	if s.Clock != nil {
-		s.test("IsThereAfterALeaseThatLastedForDays", func(k *kit) {
+		s.test("SurvivesALeaseThatLastedForDays", func(k *kit) {
 			c := k.mutex(value("one"), func(c *driver.Claim) { c.TTL = driver.MaxTTL })
 			g := k.a.wantGranted(c)
 			k.advance(10 * 24 * time.Hour)
@@ -48,7 +48,7 @@ func testValueWrites(s *suite) {
 		})
 	}
 
-	s.test("NoneLeavesWhatThereIs", func(k *kit) {
+	s.test("AClaimWithoutAValueKeepsTheOldOne", func(k *kit) {
 		first := k.mutex(value("one"))
 		g := k.a.wantGranted(first)
 		k.a.mustRenew(first)
@@ -63,7 +63,7 @@ func testValueWrites(s *suite) {
 		k.a.wantValue("one", g.Fence)
 	})
 
-	s.test("AnEmptyOneIsNotNone", func(k *kit) {
+	s.test("AnEmptyValueIsNotNone", func(k *kit) {
 		c := k.mutex(value("one"))
 		g := k.a.wantGranted(c)
 		k.a.mustRenewWith(withValue(c, ""))
@@ -151,7 +151,7 @@ func testValueWrites(s *suite) {
 		k.b.wantValueNotBelow(k.mutex(valueBelow("one")), "one")
 	})
 
-	s.test("OfLeasesSideBySideTheLastToWriteWroteIt", func(k *kit) {
+	s.test("TheLastWriterOfSeveralHoldersWins", func(k *kit) {
 		one, two := k.permits(1, 3, value("one")), k.permits(1, 3, value("two"))
 		f1, f2 := k.a.wantGranted(one).Fence, k.b.wantGranted(two).Fence
 		k.a.wantValue("two", f2)
@@ -235,7 +235,7 @@ func testValueWrites(s *suite) {
 			k.b.wantValue("four", g.Fence+9)
 		})
 
-		s.test("ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince", func(k *kit) {
+		s.test("ARaiseKeepsTheValueThatAnotherHolderWroteLater", func(k *kit) {
 			one, two := k.reader(value("one")), k.reader()
 			k.a.wantGranted(one)
 			f2 := k.b.wantGranted(two).Fence
@@ -280,7 +280,7 @@ func testValueAbove(s *suite) {
 		}
 	})
 
-	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
+	s.test("TheConditionAndTheValueMayDiffer", func(k *kit) {
 		k.a.mustRelease(k.mustAcquire(k.mutex(value("5"))))
 		k.b.mustRelease(k.mustAcquire(k.mutex(valueBelow("6"), value("3"))))
 		g := k.a.wantGranted(k.mutex(valueBelow("4"))) // it has no value
@@ -312,7 +312,7 @@ func testValueAbove(s *suite) {
 		k.a.wantValue("6", k.b.wantGranted(k.mutex(force, rising("6"))).Fence)
 	})
 
-	s.test("OfManyThatWantTheSameOneGetsIt", func(k *kit) {
+	s.test("OnlyOneOfManyClaimsForTheSameValueIsGranted", func(k *kit) {
 		for _, tick := range []string{"1", "2", "3"} {
 			granted := make(chan uint64, 8)
 			k.inParallel(cap(granted), func(i int) {
@@ -348,7 +348,7 @@ func testValueQueue(s *suite) {
 		k.a.wantValue("two", second.Fence)
 	})
 
-	s.test("AWaiterWritesWhatItAskedForLast", func(k *kit) {
+	s.test("AWaiterWritesTheValueOfItsLastRepeat", func(k *kit) {
 		c, waiter := k.mutex(value("one")), k.mutex(value("two"), queue(long))
 		k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
@@ -358,7 +358,7 @@ func testValueQueue(s *suite) {
 		k.b.wantValue("three", k.b.wantGranted(waiter).Fence)
 	})
 
-	s.test("AWaiterThatAsksAndIsNotAboveItLosesItsPlace", func(k *kit) {
+	s.test("AWaiterWhoseRepeatIsNotAboveItLosesItsPlace", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		first, second := k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
@@ -370,7 +370,7 @@ func testValueQueue(s *suite) {
 		k.a.wantHoldersWaiters(1, 1)
 	})
 
-	s.test("AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext", func(k *kit) {
+	s.test("AWaiterNotAboveItAtItsTurnIsSkipped", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		var waiters []driver.Claim
@@ -389,7 +389,7 @@ func testValueQueue(s *suite) {
 		k.a.wantValue("7", k.b.wantGranted(waiters[3]).Fence)
 	})
 
-	s.test("AHeadThatLeavesForItLetsTheNextIn", func(k *kit) {
+	s.test("AHeadRefusedForTheValueLetsTheNextIn", func(k *kit) {
 		k.a.wantGranted(k.reader(value("5")))
 		writer, reader := k.mutex(valueBelow("6"), queue(long)), k.reader(queue(long))
 		k.a.wantPlace(writer, 1)

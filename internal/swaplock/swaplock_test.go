@@ -73,7 +73,7 @@ var mistakes = map[string]struct {
 	tick  time.Duration
 	fails string
 }{
-	"ignored versions": {func(s *store) swap.Store { return ignoringVersions{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
+	"ignored versions": {func(s *store) swap.Store { return ignoringVersions{s} }, 0, "Basics/OnlyOneOfManyConcurrentClaimsIsGranted"},
 	"unstamped":        {func(s *store) swap.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
 	"fixed window":     {func(s *store) swap.Store { return fixedWindow{s, &swap.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
 	"fixed window with ticks": {
