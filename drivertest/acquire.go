@@ -69,13 +69,13 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("RepeatedRunsForAFullTTLFromTheRepeat", func(k *kit) {
-		c := k.mutex(ttl(2 * k.u))
+		c := k.mutex(ttl(2 * k.unit))
 		k.a.wantGranted(c)
-		k.advance(k.u)
+		k.advance(k.unit)
 		k.a.wantGranted(c)
-		k.advance(k.u + k.u/4)
+		k.advance(k.unit + k.unit/4)
 		k.b.wantHeld(k.mutex())
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
@@ -115,7 +115,7 @@ func testAcquire(s *suite) {
 			{15: 1}, {0: 1}, {0: '0'}, {0: '\'', 1: '"', 2: '\\'}, {0: '%', 1: '_', 2: '*'}, {0: '\r', 1: '\n'},
 			{0: 0xff, 1: 0xfe, 2: 0xc3, 3: 0x28, 15: 0x80},
 		} {
-			c := k.mutex(on(k.nth(i)))
+			c := k.mutex(named(k.nthName(i)))
 			copy(special[4:12], c.Token[:]) // still unique
 			c.Token = special
 			g := k.a.wantGranted(c)
@@ -141,18 +141,18 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("AContendedTryDoesNotLengthenTheHoldersTime", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(2 * k.u)))
-		k.advance(k.u)
+		k.a.wantGranted(k.mutex(ttl(2 * k.unit)))
+		k.advance(k.unit)
 		k.b.wantHeld(k.mutex())
-		k.b.wantHeld(k.mutex(queue(k.u / 2)))
-		k.advancePast(k.u)
+		k.b.wantHeld(k.mutex(queue(k.unit / 2)))
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("OtherNamesAreIndependent", func(k *kit) {
 		first := k.mutex()
 		k.a.wantGranted(first)
-		second := k.mutex(on(k.name + "/other"))
+		second := k.mutex(named(k.name + "/other"))
 		k.b.wantGranted(second)
 		k.a.mustRelease(first)
 		k.b.mustRenew(second)

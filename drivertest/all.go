@@ -15,7 +15,7 @@ import (
 func testAll(s *suite) {
 	s.test("EachIsGrantedWithAFenceOfItsOwn", func(k *kit) {
 		claims := k.several(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
-		first := k.mutex(on(claims[3].Name))
+		first := k.mutex(named(claims[3].Name))
 		before := k.a.wantGranted(first)
 		k.a.mustRelease(first)
 		for i, g := range k.a.wantAllGranted(claims) {
@@ -27,10 +27,10 @@ func testAll(s *suite) {
 				k.Errorf("the fence %d after %d; want it to rise", g.Fence, before.Fence)
 			}
 		}
-		k.b.wantGranted(k.reader(on(claims[1].Name)))
-		k.b.wantHeld(k.reader(on(claims[0].Name)))
-		k.b.wantGranted(k.permits(1, 3, on(claims[2].Name)))
-		k.b.wantHeld(k.permits(1, 3, on(claims[2].Name)))
+		k.b.wantGranted(k.reader(named(claims[1].Name)))
+		k.b.wantHeld(k.reader(named(claims[0].Name)))
+		k.b.wantGranted(k.permits(1, 3, named(claims[2].Name)))
+		k.b.wantHeld(k.permits(1, 3, named(claims[2].Name)))
 		for _, c := range claims {
 			k.b.mustRenew(c)
 			k.b.mustRelease(c)
@@ -40,7 +40,7 @@ func testAll(s *suite) {
 	s.test("ASingleClaimIsGrantedAsByAcquire", func(k *kit) {
 		for _, kind := range []func(...option) driver.Claim{k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }} {
 			claims := k.several(kind)
-			holder := k.mutex(on(claims[0].Name))
+			holder := k.mutex(named(claims[0].Name))
 			g := k.b.wantGranted(holder)
 			if held := k.a.wantNoneGranted(claims); held.Name != holder.Name || held.Holder.Fence != g.Fence {
 				k.Errorf("%q is in the way, held by %+v; want %q, by the fence %d", held.Name, held.Holder, holder.Name, g.Fence)
@@ -60,7 +60,7 @@ func testAll(s *suite) {
 	s.test("NoneIsGrantedIfOneIsHeld", func(k *kit) {
 		for at := range 3 {
 			claims := k.several(k.mutex, k.mutex, k.mutex)
-			holder := k.mutex(on(claims[at].Name))
+			holder := k.mutex(named(claims[at].Name))
 			g := k.b.wantGranted(holder)
 			held := k.a.wantNoneGranted(claims)
 			if held.Name != claims[at].Name || held.Holders != 1 || held.Holder.Fence != g.Fence || held.Position != 0 {
@@ -82,7 +82,7 @@ func testAll(s *suite) {
 	s.test("TheErrorNamesTheFirstHeldName", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex, k.mutex)
 		for _, at := range []int{2, 1} {
-			k.b.wantGranted(k.reader(on(claims[at].Name)))
+			k.b.wantGranted(k.reader(named(claims[at].Name)))
 			if held := k.a.wantNoneGranted(claims); held.Name != claims[at].Name {
 				k.Errorf("%q is in the way, want %q", held.Name, claims[at].Name)
 			}
@@ -91,8 +91,8 @@ func testAll(s *suite) {
 
 	s.test("NoWaiterIsPassed", func(k *kit) {
 		claims := k.several(k.mutex, k.reader)
-		k.b.wantGranted(k.reader(on(claims[1].Name)))
-		k.b.wantPlace(k.mutex(on(claims[1].Name), queue(long)), 1)
+		k.b.wantGranted(k.reader(named(claims[1].Name)))
+		k.b.wantPlace(k.mutex(named(claims[1].Name), queue(long)), 1)
 		if held := k.a.wantNoneGranted(claims); held.Name != claims[1].Name {
 			k.Errorf("%q is in the way, want %q", held.Name, claims[1].Name)
 		}
@@ -101,18 +101,18 @@ func testAll(s *suite) {
 
 	s.test("AnExpiredHolderIsNotInTheWay", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
-		k.b.wantGranted(k.mutex(on(claims[1].Name), ttl(k.u)))
+		k.b.wantGranted(k.mutex(named(claims[1].Name), ttl(k.unit)))
 		k.a.wantNoneGranted(claims)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantAllGranted(claims)
 	})
 
 	s.test("AnExpiredHolderIsFollowedByItsWaiter", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
-		waiter := k.mutex(on(claims[0].Name), queue(long))
-		k.b.wantGranted(k.mutex(on(waiter.Name), ttl(k.u)))
+		waiter := k.mutex(named(claims[0].Name), queue(long))
+		k.b.wantGranted(k.mutex(named(waiter.Name), ttl(k.unit)))
 		k.b.wantPlace(waiter, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		if held := k.a.wantNoneGranted(claims); held.Name != waiter.Name {
 			k.Errorf("%q is in the way, want %q", held.Name, waiter.Name)
 		}
@@ -131,13 +131,13 @@ func testAll(s *suite) {
 		var watches [2]*watchCall
 		for at := range cases {
 			cases[at] = k.several(k.mutex, k.mutex)
-			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
+			waiters[at] = k.mutex(named(cases[at][at].Name), queue(long))
 			if s.canWatch {
 				watches[at] = k.watch(waiters[at].Name)
 			}
 		}
 		for at := range cases {
-			k.b.wantGranted(k.mutex(on(waiters[at].Name), ttl(k.u)))
+			k.b.wantGranted(k.mutex(named(waiters[at].Name), ttl(k.unit)))
 			k.b.wantPlace(waiters[at], 1)
 		}
 		for at := range cases {
@@ -145,7 +145,7 @@ func testAll(s *suite) {
 				watches[at].discardCalls()
 			}
 		}
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		for at, waiter := range waiters {
 			held, e := k.a.wantNoneGranted(cases[at]), k.b.entry(waiter.Name)
 			if held.Name != waiter.Name || held.Fence != e.Fence || held.Holders != 1 || held.Holder.Fence != k.onlyHolder(e.Holders).Fence {
@@ -168,7 +168,7 @@ func testAll(s *suite) {
 	s.test("ValuesAreWrittenWithAllOrWithNone", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
 		value("one")(&claims[0])
-		rising("5")(&claims[1])
+		risingValue("5")(&claims[1])
 		grants := k.a.wantAllGranted(claims)
 		k.b.wantValueOf(claims[0].Name, "one", grants[0].Fence)
 		k.b.wantValueOf(claims[1].Name, "5", grants[1].Fence)
@@ -208,17 +208,17 @@ func testAll(s *suite) {
 	s.test("TheyAreLeasesLikeAnyOther", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
 		for i := range claims {
-			claims[i].TTL, claims[i].LockDelay = k.u, k.u
+			claims[i].TTL, claims[i].LockDelay = k.unit, k.unit
 		}
 		k.a.wantAllGranted(claims)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		for _, c := range claims {
 			k.a.wantLost(c)
-			k.b.wantHeld(k.mutex(on(c.Name))) // because of its lock-delay
+			k.b.wantHeld(k.mutex(named(c.Name))) // because of its lock-delay
 		}
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		for _, c := range claims {
-			k.b.wantGranted(k.mutex(on(c.Name)))
+			k.b.wantGranted(k.mutex(named(c.Name)))
 		}
 	})
 
@@ -227,7 +227,7 @@ func testAll(s *suite) {
 			slow := k.openSlow()
 			for _, w := range k.lateCtxEnds() {
 				claims := k.several(k.mutex, k.mutex)
-				letArrive := slow.hold()
+				letArrive := slow.delayRequests()
 				k.wantGiveUp(w, slow.newCall("AcquireAll", func(ctx context.Context) error {
 					_, err := slow.acquireAll(ctx, claims)
 					return err
@@ -246,11 +246,11 @@ func testAll(s *suite) {
 		good := k.several(k.mutex, k.mutex)
 		for what, bad := range map[string][]driver.Claim{
 			"nothing":        nil,
-			"a name twice":   {good[0], k.mutex(on(good[0].Name))},
+			"a name twice":   {good[0], k.mutex(named(good[0].Name))},
 			"a token twice":  {good[0], func() driver.Claim { c := good[1]; c.Token = good[0].Token; return c }()},
-			"one that waits": {good[0], k.mutex(on(good[1].Name), queue(long))},
-			"a forced one":   {good[0], k.mutex(on(good[1].Name), force)},
-			"a bad claim":    {good[0], k.mutex(on(good[1].Name), ttl(0))},
+			"one that waits": {good[0], k.mutex(named(good[1].Name), queue(long))},
+			"a forced one":   {good[0], k.mutex(named(good[1].Name), force)},
+			"a bad claim":    {good[0], k.mutex(named(good[1].Name), ttl(0))},
 			"too many":       k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll+1)...),
 		} {
 			_, err := k.a.acquireAll(k.ctx, bad)
@@ -295,7 +295,7 @@ func (k *kit) several(kinds ...func(...option) driver.Claim) []driver.Claim {
 func (k *kit) severalAt(path string, kinds ...func(...option) driver.Claim) []driver.Claim {
 	claims := make([]driver.Claim, len(kinds))
 	for i, kind := range kinds {
-		claims[i] = kind(on(fmt.Sprintf("%s/%s/%d", k.name, path, i)))
+		claims[i] = kind(named(fmt.Sprintf("%s/%s/%d", k.name, path, i)))
 	}
 	return claims
 }

@@ -19,10 +19,10 @@ const basics = "Basics"
 // testBasics tests the steps that all other topics use. It reports only the first failed
 // subtest, because that one is closest to the cause.
 func testBasics(s *suite) {
-	s.turn = make(chan struct{})
-	close(s.turn)
+	s.earlierReported = make(chan struct{})
+	close(s.earlierReported)
 
-	s.lookAt("Properties", "PropertiesSayWhatItIs", func(k *kit) {
+	s.testWithAdvice("Properties", "PropertiesSayWhatItIs", func(k *kit) {
 		p := k.a.Properties()
 		if p.Backend == "" || !strings.Contains(p.FenceSurvives.String(), " ") || p.MinTTL < 0 || p.MinTTL > driver.MaxTTL {
 			k.Errorf("%+v; want a Backend, a constant or a sentence in FenceSurvives, and a MinTTL from 0 to %v", p, driver.MaxTTL)
@@ -32,20 +32,20 @@ func testBasics(s *suite) {
 		}
 	})
 
-	s.lookAt("Acquire of a new name: nothing is stored for it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
+	s.testWithAdvice("Acquire of a new name: nothing is stored for it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
 		k.a.wantGranted(k.mutex())
 	})
 
-	s.lookAt("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
+	s.testWithAdvice("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
 		for _, name := range []string{k.name, strings.ToUpper(k.name), k.name + " ", k.name + "/", k.name + "%2F", k.name + "\u00e9",
 			k.name + "e\u0301", k.name + "*", k.name + "/..", k.name + strings.Repeat("x", driver.MaxName-len(k.name))} {
-			if _, err := k.a.Acquire(k.ctx, k.mutex(on(name))); err != nil {
+			if _, err := k.a.Acquire(k.ctx, k.mutex(named(name))); err != nil {
 				k.Errorf("%+q: %v; want it granted, because only similar names are held", name, err)
 			}
 		}
 	})
 
-	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it; and whether the bytes are stored "+
+	s.testWithAdvice("whether the grant is stored before Acquire returns, where each client reads it; and whether the bytes are stored "+
 		"and read unchanged (they are not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
 		g := k.a.wantGranted(k.mutex(owner(driver.Owner{Client: "first"})))
 		held := k.b.wantHeld(k.mutex())
@@ -55,7 +55,7 @@ func testBasics(s *suite) {
 		k.b.wantFences(g.Fence)
 	})
 
-	s.lookAt("the token: it identifies the claim, whichever client sends it", "TheSameTokenIsTheSameGrant", func(k *kit) {
+	s.testWithAdvice("the token: it identifies the claim, whichever client sends it", "TheSameTokenIsTheSameGrant", func(k *kit) {
 		c := k.mutex()
 		first := k.a.wantGranted(c)
 		if again := k.b.wantGranted(c); again.Fence != first.Fence {
@@ -64,7 +64,7 @@ func testBasics(s *suite) {
 		k.b.mustRenew(c)
 	})
 
-	s.lookAt("Release: its effect is stored, too, and with another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
+	s.testWithAdvice("Release: its effect is stored, too, and with another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		k.b.wantNothingToRelease(k.mutex())
@@ -74,7 +74,7 @@ func testBasics(s *suite) {
 		k.a.wantLost(c)
 	})
 
-	s.lookAt("whether a read is current (not from a cache or an old replica), and whether a write fails if the entry has changed since it was read",
+	s.testWithAdvice("whether a read is current (not from a cache or an old replica), and whether a write fails if the entry has changed since it was read",
 		"ChangesOfAnotherClientAreSeenAtOnce", func(k *kit) {
 			k.b.wantFree(k.name)
 			for range 3 {
@@ -92,7 +92,7 @@ func testBasics(s *suite) {
 			}
 		})
 
-	s.lookAt("the queue: it is stored with the entry, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
+	s.testWithAdvice("the queue: it is stored with the entry, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
 		c, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
@@ -102,7 +102,7 @@ func testBasics(s *suite) {
 		k.b.wantGranted(waiter)
 	})
 
-	s.lookAt("how large a value the store takes, and whether it returns an error for one that is too large: this entry has 70 KB",
+	s.testWithAdvice("how large a value the store takes, and whether it returns an error for one that is too large: this entry has 70 KB",
 		"ALargeEntryIsKeptWhole", func(k *kit) {
 			const waiters = 8
 			labels := map[string]string{}
@@ -128,15 +128,15 @@ func testBasics(s *suite) {
 			}
 		})
 
-	s.lookAt("whether the last fence is stored, and kept when nobody holds the name; and that it is at least the clock in microseconds",
+	s.testWithAdvice("whether the last fence is stored, and kept when nobody holds the name; and that it is at least the clock in microseconds",
 		"FencesRise", func(k *kit) {
 			var last uint64
 			for i := range 5 {
 				c := k.mutex()
 				began := time.Now()
 				g := []*client{k.a, k.b}[i%2].wantGranted(c)
-				if took := int64(time.Since(began)); i == 0 || took < s.trip.Load() {
-					s.trip.Store(took)
+				if took := int64(time.Since(began)); i == 0 || took < s.fastestGrant.Load() {
+					s.fastestGrant.Store(took)
 				}
 				if g.Fence <= last {
 					k.Fatalf("VIOLATION: fence %d after %d; want it to rise", g.Fence, last)
@@ -146,12 +146,12 @@ func testBasics(s *suite) {
 			}
 		})
 
-	s.lookAt("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
+	s.testWithAdvice("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
 		"that was read; this concerns goroutines of one client, too", "OnlyOneOfManyConcurrentClaimsIsGranted", func(k *kit) {
 		for i := range 5 {
 			var granted atomic.Int32
 			k.inParallel(8, func(j int) {
-				_, err := []*client{k.a, k.b}[j%2].Acquire(k.ctx, k.mutex(on(k.nth(i))))
+				_, err := []*client{k.a, k.b}[j%2].Acquire(k.ctx, k.mutex(named(k.nthName(i))))
 				switch {
 				case err == nil:
 					granted.Add(1)
@@ -168,15 +168,15 @@ func testBasics(s *suite) {
 		}
 	})
 
-	s.lookAt("whose clock decides, its unit and its zone; and that what has expired is removed before anything else",
+	s.testWithAdvice("whose clock decides, its unit and its zone; and that what has expired is removed before anything else",
 		"ALeaseLastsItsTTLAndNoLonger", func(k *kit) {
-			c, short := k.mutex(ttl(2*k.u)), k.mutex(ttl(k.u), on(k.nth(1)))
+			c, short := k.mutex(ttl(2*k.unit)), k.mutex(ttl(k.unit), named(k.nthName(1)))
 			k.a.wantGranted(c)
 			k.a.wantGranted(short)
-			k.advance(k.u / 2)
-			k.b.wantHeld(k.mutex(on(short.Name)))
-			k.advancePast(k.u / 2)
-			k.b.wantGranted(k.mutex(on(short.Name)))
+			k.advance(k.unit / 2)
+			k.b.wantHeld(k.mutex(named(short.Name)))
+			k.advancePast(k.unit / 2)
+			k.b.wantGranted(k.mutex(named(short.Name)))
 			k.b.wantHeld(k.mutex())
 			k.a.wantLost(short)
 		})

@@ -31,11 +31,11 @@ func testBreaking(s *suite) {
 	s.test("KeepsTheNameClosedForTheDelay", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
-		k.b.mustBreak(g.Fence, 2*k.u, op)
-		k.advance(k.u)
+		k.b.mustBreak(g.Fence, 2*k.unit, op)
+		k.advance(k.unit)
 		held := k.b.wantHeld(k.mutex())
-		if held.ClosedFor <= 0 || held.ClosedFor > k.u+k.u/2 || held.Holders != 0 {
-			k.Errorf("%+v; want no holders, and closed for another %v", held, k.u)
+		if held.ClosedFor <= 0 || held.ClosedFor > k.unit+k.unit/2 || held.Holders != 0 {
+			k.Errorf("%+v; want no holders, and closed for another %v", held, k.unit)
 		}
 		if held.RetryAfter < held.ClosedFor {
 			k.Errorf("RetryAfter = %v; want when the name opens, in %v", held.RetryAfter, held.ClosedFor)
@@ -43,16 +43,16 @@ func testBreaking(s *suite) {
 		if e := k.a.wantHoldersWaiters(0, 0); e.ClosedFor <= 0 {
 			k.Errorf("%+v; want it closed", e)
 		}
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.testExact("OpensAtTheVeryInstant", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
-		k.b.mustBreak(g.Fence, k.u, op)
-		k.advancePast(k.u - instant)
+		k.b.mustBreak(g.Fence, k.unit, op)
+		k.advancePast(k.unit - clockStep)
 		k.b.wantHeld(k.mutex())
-		k.advancePast(instant)
+		k.advancePast(clockStep)
 		k.b.wantGranted(k.mutex())
 	})
 
@@ -63,7 +63,7 @@ func testBreaking(s *suite) {
 		broken := k.wantBrokenBy(k.a.renew(c, long), op)
 		most := long
 		if k.s.Clock == nil {
-			most += k.u / 4 // the step may take effect later, and closes the name from then on
+			most += k.unit / 4 // the step may take effect later, and closes the name from then on
 		}
 		if broken.ClosedFor <= long/2 || broken.ClosedFor > most {
 			k.Errorf("ClosedFor = %v, want %v", broken.ClosedFor, long)
@@ -72,13 +72,13 @@ func testBreaking(s *suite) {
 
 	s.test("TheQueueIsServedInOrderAfterTheDelay", func(k *kit) {
 		g := k.a.wantGranted(k.mutex())
-		first, second := k.mutex(queue(8*k.u)), k.mutex(queue(8*k.u))
+		first, second := k.mutex(queue(8*k.unit)), k.mutex(queue(8*k.unit))
 		k.a.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
-		k.b.mustBreak(g.Fence, k.u, op)
+		k.b.mustBreak(g.Fence, k.unit, op)
 		k.a.wantHoldersWaiters(0, 2)
 		k.a.wantPlace(first, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantPlace(second, 1)
 		k.a.wantGranted(first)
 	})
@@ -142,7 +142,7 @@ func testBreaking(s *suite) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
 		f1, f2 := k.a.wantGranted(one).Fence, k.a.wantGranted(two).Fence
 		k.b.mustBreak(f1, long, op)
-		k.b.mustBreak(f2, k.u, op)
+		k.b.mustBreak(f2, k.unit, op)
 		if e := k.b.wantHoldersWaiters(0, 0); e.ClosedFor <= long/2 {
 			k.Errorf("closed for %v, want %v", e.ClosedFor, long)
 		}

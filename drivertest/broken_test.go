@@ -25,13 +25,13 @@ const parallelEnv = "PAWL_DRIVERTEST_PARALLEL"
 // noNetwork is a fault of the harness, not of a driver.
 const noNetwork = "the harness has no network"
 
-// topics has the faults of each faults_*_test.go.
-var topics = [][]fault{
+// topicFaults has the faults of each faults_*_test.go.
+var topicFaults = [][]fault{
 	acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
 	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, farFaults, ticketFaults, valueFaults, watchFaults, allFaults,
 }
 
-var faults = slices.Concat(topics...)
+var faults = slices.Concat(topicFaults...)
 
 // With a broken driver, a process mostly waits for what never comes, so more of them than
 // processors may run.
@@ -68,7 +68,7 @@ func TestSuite(t *testing.T) {
 // TestSuiteInRealTime runs the suite with the machine's clock, as on a server. Most of
 // what differs is in the topic End.
 func TestSuiteInRealTime(t *testing.T) {
-	s := newServer(&fault{ticks: true})
+	s := newServer(&fault{realClock: true})
 	drivertest.Run(t, s.harness())
 	if n := s.connected(); n != 0 { // the caller may close its server now
 		t.Errorf("Run has returned, but %d clients of its subtests are still open", n)
@@ -85,7 +85,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	some := faults
 	if testing.Short() {
 		some = nil
-		for _, topic := range topics {
+		for _, topic := range topicFaults {
 			some = append(some, topic[0])
 		}
 	}
@@ -93,7 +93,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			failed, out := runSuite(t, exe, &f)
-			for _, want := range f.wants {
+			for _, want := range f.mustFail {
 				if !slices.Contains(failed, want) {
 					t.Errorf("%s did not fail; these did: %s", want, strings.Join(failed, ", "))
 				}
@@ -144,7 +144,7 @@ func TestBasicsEndIfOneSubtestRunsAtATime(t *testing.T) {
 func TestFaultNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range faults {
-		if f.name == "" || seen[f.name] || len(f.wants) == 0 {
+		if f.name == "" || seen[f.name] || len(f.mustFail) == 0 {
 			t.Errorf("%q: want a unique name, and subtests that must fail", f.name)
 		}
 		seen[f.name] = true
@@ -160,7 +160,7 @@ var failLine = regexp.MustCompile(`(?m)^ *--- FAIL: TestSuite/(\S+)`)
 // returns those that did.
 func runSuite(t *testing.T, exe string, f *fault) (failed []string, out string) {
 	t.Helper()
-	return runSubtests(t, exe, f.name, f.wants)
+	return runSubtests(t, exe, f.name, f.mustFail)
 }
 
 // runSubtests is runSuite with the subtests in some; an empty some means all.
@@ -170,12 +170,12 @@ func runSubtests(t *testing.T, exe, fault string, some []string) (failed []strin
 	defer cancel()
 	pattern := "^TestSuite$"
 	if len(some) > 0 {
-		var topics, subtests []string
+		var topicNames, subtests []string
 		for _, one := range some {
 			topic, subtest, _ := strings.Cut(one, "/")
-			topics, subtests = append(topics, topic), append(subtests, subtest)
+			topicNames, subtests = append(topicNames, topic), append(subtests, subtest)
 		}
-		pattern += "/^(" + strings.Join(topics, "|") + ")$/^(" + strings.Join(subtests, "|") + ")$"
+		pattern += "/^(" + strings.Join(topicNames, "|") + ")$/^(" + strings.Join(subtests, "|") + ")$"
 	}
 	cmd := exec.CommandContext(ctx, exe, "-test.run="+pattern, "-test.v", "-test.count=1",
 		"-rapid.nofailfile", "-rapid.shrinktime=1ms",

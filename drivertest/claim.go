@@ -12,7 +12,7 @@ type option func(*driver.Claim)
 func ttl(d time.Duration) option       { return func(c *driver.Claim) { c.TTL = d } }
 func lockDelay(d time.Duration) option { return func(c *driver.Claim) { c.LockDelay = d } }
 func fences(n int) option              { return func(c *driver.Claim) { c.Fences = n } }
-func on(name string) option            { return func(c *driver.Claim) { c.Name = name } }
+func named(name string) option         { return func(c *driver.Claim) { c.Name = name } }
 func owner(o driver.Owner) option      { return func(c *driver.Claim) { c.Owner = o } }
 func force(c *driver.Claim)            { c.Force = true }
 

@@ -21,7 +21,7 @@ func (d *client) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	d.k.recordClaim(c)
 	defer func() {
 		if ctx.Err() == nil {
-			d.k.answered.Store(int64(time.Since(d.k.began)))
+			d.k.lastAnswerAt.Store(int64(time.Since(d.k.began)))
 		}
 	}()
 	return d.Driver.Acquire(ctx, c)

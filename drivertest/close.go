@@ -19,7 +19,7 @@ func testClose(s *suite) {
 				k.Errorf("%s: %v; want ErrClosed", what, err)
 			}
 		}
-		_, err := k.a.Acquire(k.ctx, k.mutex(on(k.name+"/free")))
+		_, err := k.a.Acquire(k.ctx, k.mutex(named(k.name+"/free")))
 		wantClosed("Acquire of a free name", err)
 		_, err = k.a.Acquire(k.ctx, k.mutex(queue(long)))
 		wantClosed("Acquire of a held name", err)
@@ -89,7 +89,7 @@ func testClose(s *suite) {
 		answers := make([]error, len(claims))
 		var all sync.WaitGroup
 		for i := range claims {
-			claims[i] = k.mutex(on(k.nth(i)))
+			claims[i] = k.mutex(named(k.nthName(i)))
 			all.Go(func() { _, answers[i] = d.Acquire(k.ctx, claims[i]) })
 		}
 		k.mustClose(d)

@@ -12,7 +12,7 @@ import (
 // holders.
 func testConcurrent(s *suite) {
 	s.timeless = true
-	workers, rounds := 8, s.fewer(10)
+	workers, rounds := 8, s.fewerIfFar(10)
 
 	var turn atomic.Int64
 	for name, c := range map[string]struct {
@@ -38,7 +38,7 @@ func testConcurrent(s *suite) {
 	}
 
 	s.test("NothingIsRenewedNorLeftAfterARelease", func(k *kit) {
-		for range s.fewer(20) {
+		for range s.fewerIfFar(20) {
 			c := k.mutex()
 			k.a.wantGranted(c)
 			var all sync.WaitGroup
@@ -58,8 +58,8 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("ConcurrentRepeatsOfATokenGetOneGrant", func(k *kit) {
-		for i := range s.fewer(10) {
-			c := k.permits(1, 5, on(k.nth(i)), queue(long))
+		for i := range s.fewerIfFar(10) {
+			c := k.permits(1, 5, named(k.nthName(i)), queue(long))
 			got := make([]driver.Grant, 6)
 			var all sync.WaitGroup
 			for j := range got {
@@ -84,9 +84,9 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("CancellingRacesPassingOnAndNoWaiterIsSkipped", func(k *kit) {
-		for i := range s.fewer(100) {
-			name := k.nth(i)
-			holder, gone, next := k.mutex(on(name)), k.mutex(on(name), queue(long)), k.mutex(on(name), queue(long))
+		for i := range s.fewerIfFar(100) {
+			name := k.nthName(i)
+			holder, gone, next := k.mutex(named(name)), k.mutex(named(name), queue(long)), k.mutex(named(name), queue(long))
 			k.a.wantGranted(holder)
 			k.b.wantPlace(gone, 1)
 			k.b.wantPlace(next, 2)

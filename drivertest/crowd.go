@@ -19,13 +19,13 @@ type section struct {
 	counter         atomic.Int64  // the exclusive visitors read it, and a moment later write it
 	exclusiveVisits atomic.Int64  // the number of exclusive visitors
 	lastFence       atomic.Uint64 // the fence of the last of them
-	faults          atomic.Int64
+	violations      atomic.Int64
 }
 
 func (s *section) visit(c driver.Claim, g driver.Grant) {
 	weight := int64(c.Weight)
 	if s.inside.Add(weight) > s.limit {
-		s.faults.Add(1)
+		s.violations.Add(1)
 	}
 	n := s.counter.Load()
 	time.Sleep(50 * time.Microsecond) // otherwise two visitors would seldom meet
@@ -33,7 +33,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 		s.counter.Store(n + 1)
 		s.exclusiveVisits.Add(1)
 		if s.lastFence.Swap(g.Fence) >= g.Fence {
-			s.faults.Add(1)
+			s.violations.Add(1)
 		}
 	}
 	s.visits.Add(1)
@@ -42,7 +42,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 
 func (s *section) check(k *kit, visits int64) {
 	k.Helper()
-	if n := s.faults.Load(); n > 0 {
+	if n := s.violations.Load(); n > 0 {
 		k.Errorf("VIOLATION: %d of %d visitors were inside with excluded ones, or had an old fence", n, s.visits.Load())
 	}
 	if got, want := s.counter.Load(), s.exclusiveVisits.Load(); got != want {

@@ -16,7 +16,7 @@ func testCtx(s *suite) {
 		tooLate, cancel := context.WithDeadline(k.ctx, time.Now().Add(-time.Second))
 		defer cancel()
 
-		held, known := k.mutex(on(k.name+"/held")), k.mutex(on(k.name+"/known"))
+		held, known := k.mutex(named(k.name+"/held")), k.mutex(named(k.name+"/known"))
 		g := k.a.wantGranted(held)
 		k.a.wantGranted(known)
 		k.a.mustRelease(known)
@@ -29,11 +29,11 @@ func testCtx(s *suite) {
 			}
 			_, err := k.a.Acquire(ctx, k.mutex())
 			wantErr("Acquire of a free name", err)
-			_, err = k.a.Acquire(ctx, k.mutex(on(known.Name)))
+			_, err = k.a.Acquire(ctx, k.mutex(named(known.Name)))
 			wantErr("Acquire of a used name", err)
-			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), queue(long)))
+			_, err = k.b.Acquire(ctx, k.mutex(named(held.Name), queue(long)))
 			wantErr("Acquire of a held name", err)
-			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), force))
+			_, err = k.b.Acquire(ctx, k.mutex(named(held.Name), force))
 			wantErr("forced Acquire", err)
 			_, err = k.a.Renew(ctx, []driver.LeaseRef{lease(held), {Name: held.Name, Token: held.Token, TTL: 9 * long}})
 			wantErr("Renew", err)
@@ -96,7 +96,7 @@ func testCtx(s *suite) {
 	s.test("ItsEndDuringTheCallLeavesAnOutcomeThatReleaseSettles", func(k *kit) {
 		var unknown []driver.Claim
 		for i := range 20 {
-			c := k.mutex(on(k.nth(i)), queue(long))
+			c := k.mutex(named(k.nthName(i)), queue(long))
 			ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 			done := make(chan error, 1)
 			go func() {

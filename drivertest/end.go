@@ -33,11 +33,11 @@ func testLateClaims(s *suite) {
 		s.test(name, func(k *kit) {
 			slow := k.openSlow()
 			for _, w := range k.lateCtxEnds() {
-				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
+				free, held := k.mutex(append(mode, named(k.name+w.name+"free"))...), k.mutex(append(mode, named(k.name+w.name+"held"))...)
 				slow.useOnce(free.Name)
-				g := k.a.wantGranted(k.mutex(on(held.Name)))
-				slow.wantHeld(k.mutex(on(held.Name)))
-				letArrive := slow.hold()
+				g := k.a.wantGranted(k.mutex(named(held.Name)))
+				slow.wantHeld(k.mutex(named(held.Name)))
+				letArrive := slow.delayRequests()
 				k.wantGiveUp(w, slow.acquireCall(free), slow.acquireCall(held))
 				k.advancePast(2 * k.shortTimeout())
 				letArrive()
@@ -50,10 +50,10 @@ func testLateClaims(s *suite) {
 
 	s.test("RequestsBeforeTheirEndAreAnswered", func(k *kit) {
 		slow := k.openSlow()
-		free, queued, forced := k.mutex(), k.mutex(on(k.nth(1)), queue(long)), k.mutex(on(k.nth(2)), force)
-		k.a.wantGranted(k.mutex(on(queued.Name)))
-		k.a.wantGranted(k.mutex(on(forced.Name)))
-		letArrive := slow.hold()
+		free, queued, forced := k.mutex(), k.mutex(named(k.nthName(1)), queue(long)), k.mutex(named(k.nthName(2)), force)
+		k.a.wantGranted(k.mutex(named(queued.Name)))
+		k.a.wantGranted(k.mutex(named(forced.Name)))
+		letArrive := slow.delayRequests()
 		calls := []*call{slow.acquireCall(free), slow.acquireCall(queued), slow.acquireCall(forced)}
 		for _, c := range calls {
 			c.begin(k.ctx)
@@ -84,14 +84,14 @@ func testLateClaims(s *suite) {
 		var all []*one
 		for i := range 12 * len(modes) {
 			o := &one{mode: i % 3, held: i/3%2 == 0, inTime: i/6%2 == 0}
-			c := k.mutex(on(k.nth(i)), modes[o.mode])
+			c := k.mutex(named(k.nthName(i)), modes[o.mode])
 			if o.held {
-				o.fence = k.a.wantGranted(k.mutex(on(c.Name))).Fence
+				o.fence = k.a.wantGranted(k.mutex(named(c.Name))).Fence
 			}
 			o.call = slow.acquireCall(c)
 			all = append(all, o)
 		}
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		shortCtx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 		defer cancel()
 		for _, o := range all {
@@ -131,7 +131,7 @@ func testLateClaims(s *suite) {
 		slow, c := k.openSlow(), k.mutex()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 		defer cancel()
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		late := slow.acquireCall(c)
 		late.begin(ctx)
 		k.pause(k.shortTimeout())
@@ -194,7 +194,7 @@ func testLateRepeats(s *suite) {
 		slow, c := k.openSlow(), k.mutex(force)
 		k.a.wantGranted(k.mutex())
 		slow.wantGranted(c)
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
 		k.b.mustRelease(c)
 		next := k.mutex()
@@ -211,7 +211,7 @@ func testLateRepeats(s *suite) {
 // released.
 func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
-	letArrive := slow.hold()
+	letArrive := slow.delayRequests()
 	k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
 	for _, r := range released {
 		k.b.mustRelease(r)
@@ -229,7 +229,7 @@ func testLateReleases(s *suite) {
 		slow.wantGranted(held)
 		slow.wantPlace(queued, 1)
 		for _, w := range k.lateCtxEnds() {
-			letArrive := slow.hold()
+			letArrive := slow.delayRequests()
 			k.wantGiveUp(w, slow.releaseWithEndCall(held), slow.releaseWithEndCall(queued))
 			k.advancePast(2 * k.shortTimeout())
 			letArrive()
@@ -244,7 +244,7 @@ func testLateReleases(s *suite) {
 		slow, held := k.openSlow(), k.mutex()
 		g := slow.wantGranted(held)
 		k.advancePast(0)
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		k.wantGiveUp(k.ctxEnds()[0], slow.releaseWithEndCall(held))
 		k.advancePast(2 * k.shortTimeout())
 		letArrive()
@@ -255,7 +255,7 @@ func testLateReleases(s *suite) {
 	s.test("AReleaseWithAnEndReleasesBeforeIt", func(k *kit) {
 		slow, c := k.openSlow(), k.mutex()
 		slow.wantGranted(c)
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		release := slow.releaseWithEndCall(c)
 		release.begin(k.ctx)
 		k.pause(k.shortTimeout() / 2)
@@ -270,22 +270,22 @@ func testLateReleases(s *suite) {
 // testGivenUp tests the promises to the caller of a call under way.
 func testGivenUp(s *suite) {
 	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
-		slow, held := k.openSlow(), k.mutex(on(k.nth(9)))
+		slow, held := k.openSlow(), k.mutex(named(k.nthName(9)))
 		g := slow.wantGranted(held)
 		for i, w := range k.ctxEnds() {
-			letArrive := slow.hold()
-			k.wantGiveUp(w, slow.callsAll(k.nth(i), held, g.Fence+1)...)
+			letArrive := slow.delayRequests()
+			k.wantGiveUp(w, slow.callsAll(k.nthName(i), held, g.Fence+1)...)
 			letArrive()
 		}
 	})
 
 	s.test("ADelayedCallDelaysNoOtherBeyondItsCtx", func(k *kit) {
 		far := k.openSlow()
-		letArrive := far.hold()
+		letArrive := far.delayRequests()
 		first := far.acquireCall(k.mutex())
 		first.begin(k.ctx)
 		for _, w := range k.ctxEnds() {
-			k.wantGiveUp(w, far.acquireCall(k.mutex(on(k.nth(1)))), far.acquireCall(k.mutex(on(k.nth(2)))))
+			k.wantGiveUp(w, far.acquireCall(k.mutex(named(k.nthName(1)))), far.acquireCall(k.mutex(named(k.nthName(2)))))
 		}
 		letArrive()
 		if err := first.wait(); err != nil {
@@ -295,7 +295,7 @@ func testGivenUp(s *suite) {
 
 	s.test("PropertiesAndWatchDoNotWaitForTheBackend", func(k *kit) {
 		far := k.openSlow()
-		letArrive := far.hold()
+		letArrive := far.delayRequests()
 		defer letArrive()
 		calls := []*call{far.newCall("Properties", func(context.Context) error {
 			far.Properties()
@@ -319,12 +319,12 @@ func testGivenUp(s *suite) {
 
 	s.test("AnAnswerAfterTheEndOfTheCtxIsNotAGrant", func(k *kit) {
 		slow := k.openSlow()
-		letArrive := slow.hold()
+		letArrive := slow.delayRequests()
 		ctx, cancel := context.WithTimeout(k.ctx, 4*k.shortTimeout())
 		defer cancel()
 		var calls []*call
 		for i := range 8 {
-			calls = append(calls, slow.acquireCall(k.mutex(on(k.nth(i)))))
+			calls = append(calls, slow.acquireCall(k.mutex(named(k.nthName(i)))))
 			calls[i].begin(ctx)
 		}
 		k.pause(k.shortTimeout() / 2)
@@ -343,10 +343,10 @@ func testGivenUp(s *suite) {
 			slow := k.openSlow()
 			ctx, cancel := context.WithTimeout(k.ctx, 2*k.shortTimeout())
 			defer cancel()
-			letArrive := slow.hold()
+			letArrive := slow.delayRequests()
 			var calls []*call
 			for i, mode := range []option{func(*driver.Claim) {}, queue(long), force} {
-				calls = append(calls, slow.acquireCall(k.mutex(on(k.nth(i)), mode)))
+				calls = append(calls, slow.acquireCall(k.mutex(named(k.nthName(i)), mode)))
 				calls[i].begin(ctx)
 			}
 			k.pause(k.shortTimeout() / 2)
@@ -384,8 +384,8 @@ func testNothingOutlivesItsCall(s *suite) {
 		seen := make([]driver.Entry, tries)
 		var all sync.WaitGroup
 		for i := range tries {
-			c := k.mutex(on(k.nth(i)), modes[i%len(modes)])
-			k.a.wantGranted(k.mutex(on(c.Name)))
+			c := k.mutex(named(k.nthName(i)), modes[i%len(modes)])
+			k.a.wantGranted(k.mutex(named(c.Name)))
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
 				defer cancel()
@@ -401,7 +401,7 @@ func testNothingOutlivesItsCall(s *suite) {
 		all.Wait()
 		k.awaitArrival()
 		for i, before := range seen {
-			now := k.b.entry(k.nth(i))
+			now := k.b.entry(k.nthName(i))
 			if before.Fence != now.Fence || len(before.Holders) != len(now.Holders) || len(before.Waiters) != len(now.Waiters) {
 				k.Errorf("Inspect shows %+v, and showed %+v when the call returned", now, before)
 			}
@@ -412,7 +412,7 @@ func testNothingOutlivesItsCall(s *suite) {
 		const tries = 60
 		var all sync.WaitGroup
 		for i := range tries {
-			c := k.mutex(on(k.nth(i)))
+			c := k.mutex(named(k.nthName(i)))
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
 				defer cancel()
@@ -423,7 +423,7 @@ func testNothingOutlivesItsCall(s *suite) {
 		all.Wait()
 		k.awaitArrival()
 		for i := range tries {
-			k.wantFree(k.nth(i))
+			k.wantFree(k.nthName(i))
 		}
 	})
 }

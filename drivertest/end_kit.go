@@ -26,7 +26,7 @@ func (k *kit) openSlow() *slowClient {
 		}
 	})
 	s := &slowClient{&client{Driver: d, k: k}, n}
-	c := k.mutex(on(k.name + "/first"))
+	c := k.mutex(named(k.name + "/first"))
 	s.wantGranted(c)
 	s.mustRelease(c)
 	if !n.wasUsed() {
@@ -39,15 +39,15 @@ func (k *kit) openSlow() *slowClient {
 // sends its next claim at once; another client reads the name first.
 func (s *slowClient) useOnce(name string) {
 	s.k.Helper()
-	c := s.k.mutex(on(name))
+	c := s.k.mutex(named(name))
 	s.wantGranted(c)
 	s.mustRelease(c)
 }
 
-// hold delays the requests sent from now on, until letArrive is called, or the subtest
-// ends.
-func (s *slowClient) hold() (letArrive func()) {
-	letArrive = s.network.hold()
+// delayRequests delays the requests sent from now on, until letArrive is called, or the
+// subtest ends.
+func (s *slowClient) delayRequests() (letArrive func()) {
+	letArrive = s.network.delayRequests()
 	s.k.Cleanup(letArrive)
 	return letArrive
 }
@@ -86,13 +86,13 @@ func (s *slowClient) releaseWithEndCall(c driver.Claim) *call {
 // fence is for Break.
 func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*call {
 	calls := []*call{
-		s.acquireCall(s.k.mutex(on(name))), s.acquireCall(s.k.mutex(on(held.Name), queue(long))), s.acquireCall(s.k.mutex(on(name), force)),
+		s.acquireCall(s.k.mutex(named(name))), s.acquireCall(s.k.mutex(named(held.Name), queue(long))), s.acquireCall(s.k.mutex(named(name), force)),
 		s.newCall("Renew", func(ctx context.Context) error {
 			answers, err := s.Renew(ctx, []driver.LeaseRef{lease(held)})
 			return errors.Join(append(answers, err)...)
 		}),
-		s.newCall("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(on(name)))) }),
-		s.releaseWithEndCall(s.k.mutex(on(name))),
+		s.newCall("Release", func(ctx context.Context) error { return s.Release(ctx, lease(s.k.mutex(named(name)))) }),
+		s.releaseWithEndCall(s.k.mutex(named(name))),
 		s.newCall("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
 	}
 	if s.k.s.canBreak {
@@ -202,7 +202,7 @@ func (k *kit) shortTimeout() time.Duration {
 	if k.s.Clock != nil {
 		return 150 * time.Millisecond // in real time, which decides the end of a ctx
 	}
-	return k.u / 2
+	return k.unit / 2
 }
 
 // returnLimit returns the time in which a call has to return after the end of its ctx.
@@ -210,7 +210,7 @@ func (k *kit) returnLimit() time.Duration {
 	if k.s.Clock != nil {
 		return k.s.Patience / 5
 	}
-	return k.u / 4
+	return k.unit / 4
 }
 
 // awaitArrival waits until the delayed requests have arrived.
@@ -219,7 +219,7 @@ func (k *kit) awaitArrival() {
 		time.Sleep(5 * time.Millisecond)
 		return
 	}
-	k.sleep(k.u / 4)
+	k.sleep(k.unit / 4)
 }
 
 // releaseUnknown releases a claim whose outcome is unknown.

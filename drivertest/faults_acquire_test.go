@@ -36,8 +36,8 @@ func changeGrant(change func(d *faulty, c driver.Claim, g *driver.Grant)) func(*
 }
 
 var acquireFaults = []fault{{
-	name:  "a repeated token gets a second grant",
-	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/ConcurrentRepeatsOfATokenGetOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
+	name:     "a repeated token gets a second grant",
+	mustFail: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/ConcurrentRepeatsOfATokenGetOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Weight != driver.Exclusive { // a mutex would block its own repeat, which is another fault
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -50,7 +50,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a repeated token is held up by itself", wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedClaimsGetTheSameGrant"},
+	name: "a repeated token is held up by itself", mustFail: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedClaimsGetTheSameGrant"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if d.held(c.Name, c.Token) != nil {
 			c.Token, c.Queue = driver.NewToken(), false
@@ -58,7 +58,7 @@ var acquireFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a repeat does not make it last", wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireExtendsItToATTL"},
+	name: "a repeat does not make it last", mustFail: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireExtendsItToATTL"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
 			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.now()) {
@@ -73,7 +73,7 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "an owner gets in twice", wants: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
+	name: "an owner gets in twice", mustFail: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, h := range d.stored(c.Name).Holders {
 			if h.Owner.Client == c.Owner.Client && h.Owner.Client != "" && !h.Token.IsZero() {
@@ -83,7 +83,7 @@ var acquireFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "tokens are compared by half", wants: []string{"Acquire/TokensAreComparedWhole"},
+	name: "tokens are compared by half", mustFail: []string{"Acquire/TokensAreComparedWhole"},
 	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		for _, h := range d.stored(l.Name).Holders {
 			if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
@@ -92,7 +92,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a try lengthens the holder's time", wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
+	name: "a try lengthens the holder's time", mustFail: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && c.Validate() == nil {
@@ -105,11 +105,11 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a refusal does not name the holder", wants: []string{"Acquire/TheSecondIsRefusedAndTheErrorNamesTheHolder"},
+	name: "a refusal does not name the holder", mustFail: []string{"Acquire/TheSecondIsRefusedAndTheErrorNamesTheHolder"},
 	driver: changeHeldError(func(held *driver.HeldError) { held.Holders, held.Holder = 0, driver.Holder{} }),
 }, {
 	name: "a refusal looks at the holder who was granted first",
-	wants: []string{
+	mustFail: []string{
 		"Expiry/RetryAfterIsWhenTheFirstOfSeveralHoldersExpires", "Expiry/ARefusalCountsTheHoldersAndNamesTheOneThatEndsFirst",
 	},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
@@ -122,41 +122,41 @@ var acquireFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a refusal does not say until when", wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
+	name: "a refusal does not say until when", mustFail: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
 	driver: changeHeldError(func(held *driver.HeldError) { held.RetryAfter = 0 }),
 }, {
-	name: "a refusal forgets the lock-delay", wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a refusal forgets the lock-delay", mustFail: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: changeHeldError(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 {
 			held.RetryAfter = min(held.RetryAfter, held.Holder.ExpiresIn)
 		}
 	}),
 }, {
-	name: "a refusal does not look at the queue", wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
+	name: "a refusal does not look at the queue", mustFail: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
 	driver: changeHeldError(func(held *driver.HeldError) {
 		if held.Holders > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holder.ExpiresIn {
 			held.RetryAfter = held.Holder.ExpiresIn
 		}
 	}),
 }, {
-	name: "a refusal does not say the last fence", wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
+	name: "a refusal does not say the last fence", mustFail: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
 	driver: changeHeldError(func(held *driver.HeldError) { held.Fence = 0 }),
 }, {
-	name: "the caller's limit is ignored", wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
+	name: "the caller's limit is ignored", mustFail: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if hs := d.stored(c.Name).Holders; len(hs) > 0 && c.Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),
 }, {
-	name: "weights are counted as one", wants: []string{"Semaphore/WeightsAreAddedUp"},
+	name: "weights are counted as one", mustFail: []string{"Semaphore/WeightsAreAddedUp"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.Limit != driver.Unlimited {
 			c.Weight = 1
 		}
 	}),
 }, {
-	name: "weights overflow", wants: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
+	name: "weights overflow", mustFail: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		sum := int32(c.Weight)
 		for _, h := range d.stored(c.Name).Holders {
@@ -167,7 +167,7 @@ var acquireFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a name is checked and taken in two steps", wants: []string{"Concurrent/TriesAdmitOneAtATime"},
+	name: "a name is checked and taken in two steps", mustFail: []string{"Concurrent/TriesAdmitOneAtATime"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if len(d.stored(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.Unlimited {
 			return d.Acquire(ctx, c)

@@ -27,8 +27,8 @@ func replaceAcquireAll(all func(ctx context.Context, d *faulty, claims []driver.
 	return func(d *faulty) driver.Driver { return &allAcquirer{d, all} }
 }
 
-// oneByOne makes the claims in turn. If one is refused, it keeps the leases that it got.
-func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, _ error) {
+// acquireOneByOne makes the claims in turn. If one is refused, it keeps its leases.
+func acquireOneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, _ error) {
 	for _, c := range claims {
 		g, err := d.Acquire(ctx, c)
 		if err != nil {
@@ -40,12 +40,12 @@ func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []d
 }
 
 var allFaults = []fault{{
-	name: "some are granted, and another is in the way", wants: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NoWaiterIsPassed"},
-	driver: replaceAcquireAll(oneByOne),
+	name: "some are granted, and another is in the way", mustFail: []string{"All/NoneIsGrantedIfOneIsHeld", "All/NoWaiterIsPassed"},
+	driver: replaceAcquireAll(acquireOneByOne),
 }, {
-	name: "some are granted, and given back", wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
+	name: "some are granted, and given back", mustFail: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
-		grants, err := oneByOne(ctx, d, claims)
+		grants, err := acquireOneByOne(ctx, d, claims)
 		for i := range claims {
 			if err != nil {
 				_ = d.Release(ctx, driver.LeaseRef{Name: claims[i].Name, Token: claims[i].Token})
@@ -54,7 +54,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "the last that is in the way is named", wants: []string{"All/TheErrorNamesTheFirstHeldName"},
+	name: "the last that is in the way is named", mustFail: []string{"All/TheErrorNamesTheFirstHeldName"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := d.AcquireAll(ctx, claims)
 		if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -63,13 +63,13 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "those who wait for one of several are passed", wants: []string{"All/NoWaiterIsPassed"},
+	name: "those who wait for one of several are passed", mustFail: []string{"All/NoWaiterIsPassed"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
 		d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
 		return grants, err
 	}),
 }, {
-	name: "one alone is refused", wants: []string{"All/ASingleClaimIsGrantedAsByAcquire"},
+	name: "one alone is refused", mustFail: []string{"All/ASingleClaimIsGrantedAsByAcquire"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		if len(claims) == 1 {
 			return nil, errors.ErrUnsupported
@@ -77,7 +77,7 @@ var allFaults = []fault{{
 		return d.AcquireAll(ctx, claims)
 	}),
 }, {
-	name: "all have one fence", wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
+	name: "all have one fence", mustFail: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		grants, err := d.AcquireAll(ctx, claims)
 		for i := range grants {
@@ -86,7 +86,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "the same tokens get new grants", wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
+	name: "the same tokens get new grants", mustFail: []string{"All/TheSameTokensAgainAreTheSameGrants"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		for _, c := range claims {
 			_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
@@ -94,7 +94,7 @@ var allFaults = []fault{{
 		return d.AcquireAll(ctx, claims)
 	}),
 }, {
-	name: "they never expire", wants: []string{"All/TheyAreLeasesLikeAnyOther"},
+	name: "they never expire", mustFail: []string{"All/TheyAreLeasesLikeAnyOther"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		forever := append([]driver.Claim(nil), claims...)
 		for i := range forever {
@@ -107,7 +107,7 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "a refused one undoes what it has passed on", wants: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
+	name: "a refused one undoes what it has passed on", mustFail: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
 	driver: replaceAcquireAll(func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
 		before := make([]*locktable.Entry, len(claims))
 		for i, c := range claims {
@@ -122,13 +122,13 @@ var allFaults = []fault{{
 		return grants, err
 	}),
 }, {
-	name: "a call that finds an expired lease sends no signal", wants: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
+	name: "a call that finds an expired lease sends no signal", mustFail: []string{"All/ARefusedCallStillPassesOnExpiredNames"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 		f(now)
 		e.Visible = e.Visible && !expired
 	},
 }, {
-	name: "several claims have no end", wants: []string{"All/LateClaimsChangeNothing"},
-	network: network{late: func(p *request, _ []*request, late bool) bool { return late && !p.isAll }},
+	name: "several claims have no end", mustFail: []string{"All/LateClaimsChangeNothing"},
+	network: network{isLate: func(p *request, _ []*request, late bool) bool { return late && !p.isAll }},
 }}

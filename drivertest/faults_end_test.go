@@ -28,10 +28,10 @@ func (emptyDoctor) Diagnose(context.Context) ([]driver.Finding, error) {
 }
 
 var endFaults = []fault{{
-	name: "a finding says nothing", wants: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
+	name: "a finding says nothing", mustFail: []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
 	driver: func(d *faulty) driver.Driver { return emptyDoctor{d} },
 }, {
-	name: "a ctx that is over leaves a grant or a place", wants: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over leaves a grant or a place", mustFail: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(context.WithoutCancel(ctx), c)
 		if ctx.Err() != nil {
@@ -40,12 +40,12 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a ctx that is over is not looked at", wants: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
+	name: "a ctx that is over is not looked at", mustFail: []string{"Ctx/AnEndedCtxReturnsItsErrorAndChangesNothing"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		return d.Release(context.WithoutCancel(ctx), l)
 	}),
 }, {
-	name: "the end of the ctx ends the lease", wants: []string{"Ctx/ItsEndAfterTheCallDoesNotEndTheLease"},
+	name: "the end of the ctx ends the lease", mustFail: []string{"Ctx/ItsEndAfterTheCallDoesNotEndTheLease"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if _, bounded := ctx.Deadline(); bounded && err == nil {
@@ -54,10 +54,10 @@ var endFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a closed driver goes on", wants: []string{"Close/EveryLaterCallReturnsErrClosed"},
+	name: "a closed driver goes on", mustFail: []string{"Close/EveryLaterCallReturnsErrClosed"},
 	driver: replaceClose(func(*faulty) error { return nil }),
 }, {
-	name: "a second Close is an error", wants: []string{"Close/ASecondTimeDoesNothing"},
+	name: "a second Close is an error", mustFail: []string{"Close/ASecondTimeDoesNothing"},
 	driver: func(d *faulty) driver.Driver {
 		closed := false
 		return closer{d, func(d *faulty) error {
@@ -69,7 +69,7 @@ var endFaults = []fault{{
 		}}
 	},
 }, {
-	name: "Close releases what the client holds", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	name: "Close releases what the client holds", mustFail: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
 	driver: replaceClose(func(d *faulty) error {
 		var names []string
 		for e := range d.List(context.Background(), "") {
@@ -85,7 +85,7 @@ var endFaults = []fault{{
 		return d.Close()
 	}),
 }, {
-	name: "Close ends the places of the client", wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	name: "Close ends the places of the client", mustFail: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
 	driver: replaceClose(func(d *faulty) error {
 		for e := range d.List(context.Background(), "") {
 			d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {

@@ -8,8 +8,8 @@ import (
 )
 
 var expiryFaults = []fault{{
-	name:  "a lease ends one step late",
-	wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Expiry/ARenewalAtTheVeryInstantIsTooLate", "Place/IsLostAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
+	name:     "a lease ends one step late",
+	mustFail: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Expiry/ARenewalAtTheVeryInstantIsTooLate", "Place/IsLostAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].Expires == now {
@@ -23,14 +23,14 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a name opens one step late", wants: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
+	name: "a name opens one step late", mustFail: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		if e.Closed == now {
 			e.Closed++
 		}
 	}),
 }, {
-	name: "a lease ends one step early", wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
+	name: "a lease ends one step early", mustFail: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].Expires == now+1 {
@@ -39,14 +39,14 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "an expired holder is counted", wants: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
+	name: "an expired holder is counted", mustFail: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			e.Holders[i].Expires = max(e.Holders[i].Expires, now+1)
 		}
 	}),
 }, {
-	name: "a record lives as long as the longest lease in it", wants: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
+	name: "a record lives as long as the longest lease in it", mustFail: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i := range e.Holders {
 			for j := range e.Holders {
@@ -55,18 +55,18 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a dead waiter stays", wants: []string{"Place/AnExpiredPlaceIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/AnExpiredPlaceBlocksATryNoLonger"},
+	name: "a dead waiter stays", mustFail: []string{"Place/AnExpiredPlaceIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/AnExpiredPlaceBlocksATryNoLonger"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Queue {
 			e.Queue[i].Expires = max(e.Queue[i].Expires, now+1)
 		}
 	}),
 }, {
-	name:  "a promoted grant lasts a TTL at once",
-	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/AnExpiredGrantPassesToTheNextWaiter"},
-	step:  changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
+	name:     "a promoted grant lasts a TTL at once",
+	mustFail: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/AnExpiredGrantPassesToTheNextWaiter"},
+	step:     changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
 }, {
-	name: "a promoted grant lasts a QueueTTL from the passing on", wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
+	name: "a promoted grant lasts a QueueTTL from the passing on", mustFail: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		queueTTLs := map[driver.Token]time.Duration{}
 		for _, w := range e.Queue {
@@ -82,16 +82,16 @@ var expiryFaults = []fault{{
 		}
 	},
 }, {
-	name: "a promoted grant shows what its place had left as its TTL", wants: []string{"Promotion/HasTheTTLOfItsClaim"},
+	name: "a promoted grant shows what its place had left as its TTL", mustFail: []string{"Promotion/HasTheTTLOfItsClaim"},
 	step: changePromotedLease(func(h *locktable.Holder, now locktable.Instant) { h.TTL = now.Until(h.Expires) }),
 }, {
-	name: "a promoted grant forgets its owner", wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
+	name: "a promoted grant forgets its owner", mustFail: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
 	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
 }, {
-	name: "a lock-delay is ignored", wants: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
+	name: "a lock-delay is ignored", mustFail: []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
 }, {
-	name: "a lock-delay counts from when the expiry is found", wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
+	name: "a lock-delay counts from when the expiry is found", mustFail: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for i := range e.Holders {
 			if e.Holders[i].LockDelay > 0 && e.Holders[i].Expires < now {
@@ -100,10 +100,10 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a promoted claim loses its lock-delay", wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
+	name: "a promoted claim loses its lock-delay", mustFail: []string{"LockDelay/IsKeptByAPromotedClaim"},
 	step: changePromotedLease(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
 }, {
-	name: "a waiter that dies closes the name", wants: []string{"LockDelay/DoesNotFollowAPlaceThatExpires"},
+	name: "a waiter that dies closes the name", mustFail: []string{"LockDelay/DoesNotFollowAPlaceThatExpires"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {
@@ -112,7 +112,7 @@ var expiryFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a shorter lock-delay replaces a longer one", wants: []string{"LockDelay/TheLongerOfTwoCounts"},
+	name: "a shorter lock-delay replaces a longer one", mustFail: []string{"LockDelay/TheLongerOfTwoCounts"},
 	step: beforeStep(func(e *locktable.Entry, now locktable.Instant) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 {

@@ -42,7 +42,7 @@ func changeForcedStep(step func(e *locktable.Entry, acquire func())) func(*fault
 }
 
 var forceFaults = []fault{{
-	name: "force breaks only the first holder", wants: []string{"Force/BreaksEveryReaderAndPermit"},
+	name: "force breaks only the first holder", mustFail: []string{"Force/BreaksEveryReaderAndPermit"},
 	driver: changeForcedStep(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Broken = []locktable.Broken{{}}
@@ -51,30 +51,30 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "force waits for its turn", wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
+	name: "force waits for its turn", mustFail: []string{"Force/TakesTheNameInOneStep", "Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Force = false }),
 }, {
-	name: "force empties the queue", wants: []string{"Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
+	name: "force empties the queue", mustFail: []string{"Force/PassesAllWaitersAndLeavesThemTheirPlaces"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = nil })
 		}
 	}),
 }, {
-	name: "force repeated breaks itself", wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
+	name: "force repeated breaks itself", mustFail: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Force {
 			_ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
 		}
 	}),
 }, {
-	name: "force does not name the new holder", wants: []string{"Force/NamesTheNewHolderToTheOldOne"},
+	name: "force does not name the new holder", mustFail: []string{"Force/NamesTheNewHolderToTheOldOne"},
 	driver: changeForcedStep(func(e *locktable.Entry, acquire func()) {
 		acquire()
 		e.Changed, e.Broken = false, nil
 	}),
 }, {
-	name: "force leaves the name closed", wants: []string{"Force/TakesANameThatIsClosed"},
+	name: "force leaves the name closed", mustFail: []string{"Force/TakesANameThatIsClosed"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		closed := d.stored(c.Name).Closed
 		g, err := d.Acquire(ctx, c)
@@ -84,14 +84,14 @@ var forceFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a break ignores the fence", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
+	name: "a break ignores the fence", mustFail: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		if hs := d.stored(name).Holders; len(hs) > 0 {
 			*fence = hs[0].Fence
 		}
 	}),
 }, {
-	name: "a break knows the first fence of a range only", wants: []string{"Break/MatchesEveryFenceOfARange"},
+	name: "a break knows the first fence of a range only", mustFail: []string{"Break/MatchesEveryFenceOfARange"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.stored(name).Holders {
 			if *fence > h.Fence {
@@ -100,7 +100,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break matches one fence too many", wants: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARange"},
+	name: "a break matches one fence too many", mustFail: []string{"Break/OfAFenceThatNoHolderHasChangesNothing", "Break/MatchesEveryFenceOfARange"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.stored(name).Holders {
 			if *fence == h.Fence+uint64(h.Fences) {
@@ -109,7 +109,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name: "a break ends every lease", wants: []string{"Break/OfOneHolderLeavesTheOthers"},
+	name: "a break ends every lease", mustFail: []string{"Break/OfOneHolderLeavesTheOthers"},
 	driver: beforeBreak(func(d *faulty, name string, fence *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
 			for _, h := range e.Holders {
@@ -120,18 +120,18 @@ var forceFaults = []fault{{
 		})
 	}),
 }, {
-	name: "a break does not close the name", wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsAClosedName"},
+	name: "a break does not close the name", mustFail: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsAClosedName"},
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Closed = 0 }),
 }, {
-	name: "a break does not name the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
+	name: "a break does not name the breaker", mustFail: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Broken = nil }),
 }, {
-	name: "a lost lease's error does not name the breaker", wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/AForcedGrantReachesTheOldHolder"},
+	name: "a lost lease's error does not name the breaker", mustFail: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/AForcedGrantReachesTheOldHolder"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		e.Broken = nil // in the step itself, because a holder that gets its signal renews at once
 	}),
 }, {
-	name: "only the first answer after a break names the breaker", wants: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
+	name: "only the first answer after a break names the breaker", mustFail: []string{"Break/TakesTheLeaseAndNamesTheBreakerToItsHolder"},
 	driver: replaceRenew(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, l := range leases {
@@ -142,12 +142,12 @@ var forceFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name: "a later break opens the name", wants: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
+	name: "a later break opens the name", mustFail: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
 	driver: beforeBreak(func(d *faulty, name string, _ *uint64) {
 		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
 	}),
 }, {
-	name: "a broken holder's release opens the name", wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
+	name: "a broken holder's release opens the name", mustFail: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
 	driver: replaceRelease(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if ctx.Err() == nil && err != nil && driver.ValidateName(l.Name) == nil {

@@ -8,18 +8,18 @@ import (
 )
 
 var raiseFaults = []fault{{
-	name: "a fence is not raised", wants: []string{"Raise/MakesTheFenceAtLeastWhatIsAskedFor"},
+	name: "a fence is not raised", mustFail: []string{"Raise/MakesTheFenceAtLeastWhatIsAskedFor"},
 	driver: replaceRaiseFence(func(_ context.Context, d *faulty, l driver.LeaseRef, _ uint64) (uint64, error) {
 		return d.held(l.Name, l.Token).Fence, nil
 	}),
 }, {
-	name: "raising extends the lease", wants: []string{"Raise/NeitherCreatesNorExtends"},
+	name: "raising extends the lease", mustFail: []string{"Raise/NeitherCreatesNorExtends"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		_, _ = d.Renew(ctx, []driver.LeaseRef{l})
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
-	name: "a raised fence is forgotten with the lease", wants: []string{"Raise/TheNextGrantIsAboveIt"},
+	name: "a raised fence is forgotten with the lease", mustFail: []string{"Raise/TheNextGrantIsAboveIt"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		last := d.stored(l.Name).Fence
 		got, err := d.RaiseFence(ctx, l, fence)

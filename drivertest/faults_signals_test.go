@@ -18,29 +18,29 @@ func dropSignals(drop func(locktable.Signal) bool) func(*server, locktable.Signa
 }
 
 var signalFaults = []fault{{
-	name: "signals never come", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence", "Signals/ABrokenHolderGetsASignalOfItsLoss"},
+	name: "signals never come", mustFail: []string{"Signals/APromotedWaiterGetsASignalWithItsFence", "Signals/ABrokenHolderGetsASignalOfItsLoss"},
 	signal: dropSignals(func(locktable.Signal) bool { return true }),
 }, {
-	name: "a loss is not signalled", wants: []string{"Signals/AForcedOutHolderGetsASignalOfItsLoss", "Signals/ABrokenHolderGetsASignalOfItsLoss", "Signals/APromotedHolderGetsASignalOfItsLoss"},
+	name: "a loss is not signalled", mustFail: []string{"Signals/AForcedOutHolderGetsASignalOfItsLoss", "Signals/ABrokenHolderGetsASignalOfItsLoss", "Signals/APromotedHolderGetsASignalOfItsLoss"},
 	signal: dropSignals(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
 }, {
-	name:   "a grant is not signalled",
-	wants:  []string{"Signals/AWaiterGetsASignalWhenTheOneAheadLeaves", "Signals/AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", "Signals/AWaiterGetsASignalWhenTheHolderIsBroken"},
-	signal: dropSignals(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
+	name:     "a grant is not signalled",
+	mustFail: []string{"Signals/AWaiterGetsASignalWhenTheOneAheadLeaves", "Signals/AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", "Signals/AWaiterGetsASignalWhenTheHolderIsBroken"},
+	signal:   dropSignals(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
 }, {
-	name: "a signal is for the wrong token", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
+	name: "a signal is for the wrong token", mustFail: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
 	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
 		s.Token[0] ^= 1
 		return []locktable.Signal{s}
 	},
 }, {
-	name: "a signal has no fence", wants: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
+	name: "a signal has no fence", mustFail: []string{"Signals/APromotedWaiterGetsASignalWithItsFence"},
 	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
 		s.Fence = 0
 		return []locktable.Signal{s}
 	},
 }, {
-	name: "only the first of several is signalled", wants: []string{"Signals/EachOfSeveralPromotedWaitersGetsASignalOfItsGrant"},
+	name: "only the first of several is signalled", mustFail: []string{"Signals/EachOfSeveralPromotedWaitersGetsASignalOfItsGrant"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if len(e.Signals) > 1 {
 			e.Signals = e.Signals[:1]
@@ -48,7 +48,7 @@ var signalFaults = []fault{{
 	}),
 }, {
 	name: "a new head of the queue gets no retry",
-	wants: []string{"Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
+	mustFail: []string{"Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheNextGetsARetryWhenTheHeadGetsAPermitBesideAMinHold",
 		"Signals/TheNextGetsARetryWhenTheHeadLosesItsPlaceDuringALockDelay",
 		"Signals/TheHeadGetsARetryWhenABreakClosesTheName"},
@@ -60,10 +60,10 @@ var signalFaults = []fault{{
 		}
 	},
 }, {
-	name: "every client gets every signal", wants: []string{"Signals/NoClientGetsSignalsForTokensOfAnotherClient"},
+	name: "every client gets every signal", mustFail: []string{"Signals/NoClientGetsSignalsForTokensOfAnotherClient"},
 	signal: func(s *server, sig locktable.Signal) []locktable.Signal { return s.toAllClients(sig.Signal) },
 }, {
-	name: "a stopped listener still gets signals", wants: []string{"Signals/EveryListenerGetsSignalsUntilItIsStopped"},
+	name: "a stopped listener still gets signals", mustFail: []string{"Signals/EveryListenerGetsSignalsUntilItIsStopped"},
 	driver: func(d *faulty) driver.Driver { return endlessListener{d} },
 }}
 

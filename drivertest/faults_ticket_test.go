@@ -9,10 +9,10 @@ import (
 )
 
 var ticketFaults = []fault{{
-	name: "tickets are not heeded", wants: []string{"Ticket/AWaiterIsQueuedByItsTicket", "Ticket/ItCountsForMaxLeadAndNoMore"},
+	name: "tickets are not heeded", mustFail: []string{"Ticket/AWaiterIsQueuedByItsTicket", "Ticket/ItCountsForMaxLeadAndNoMore"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Ticket = 0 }),
 }, {
-	name: "an old ticket is the first of all", wants: []string{"Ticket/ItCountsForMaxLeadAndNoMore"},
+	name: "an old ticket is the first of all", mustFail: []string{"Ticket/ItCountsForMaxLeadAndNoMore"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, now locktable.Instant) {
@@ -24,20 +24,20 @@ var ticketFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a repeat with another ticket moves", wants: []string{"Ticket/ARepeatKeepsItsPlaceWhateverItsTicket"},
+	name: "a repeat with another ticket moves", mustFail: []string{"Ticket/ARepeatKeepsItsPlaceWhateverItsTicket"},
 	driver: changeQueue(func(e *locktable.Entry, c driver.Claim, place int) {
 		if place >= 0 && c.Ticket != 0 {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
 		}
 	}),
 }, {
-	name: "a ticket from the future is the first of all", wants: []string{"Ticket/AFutureTicketCountsAsNow"},
+	name: "a ticket from the future is the first of all", mustFail: []string{"Ticket/AFutureTicketCountsAsNow"},
 	driver: changeClaim(func(d *faulty, c *driver.Claim) {
 		if c.Ticket > uint64(locktable.At(d.table.server.now())) {
 			c.Ticket = 1
 		}
 	}),
 }, {
-	name: "a try with a ticket passes those who wait", wants: []string{"Ticket/ItDoesNotHelpATry"},
+	name: "a try with a ticket passes those who wait", mustFail: []string{"Ticket/ItDoesNotHelpATry"},
 	driver: hideQueueFrom(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force && c.Ticket != 0 }),
 }}

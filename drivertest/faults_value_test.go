@@ -31,7 +31,7 @@ func onValueNotBelow(f func(ctx context.Context, d *faulty, c driver.Claim) (dri
 }
 
 var valueFaults = []fault{{
-	name: "of a large entry the end is cut off", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	name: "of a large entry the end is cut off", mustFail: []string{"Basics/ALargeEntryIsKeptWhole"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i, size := 0, 0; i < len(e.Queue); i++ {
 			for key, label := range e.Queue[i].Owner.Labels {
@@ -43,7 +43,7 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name: "of many labels some are lost", wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	name: "of many labels some are lost", mustFail: []string{"Basics/ALargeEntryIsKeptWhole"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		for i := range e.Holders {
 			if l := e.Holders[i].Owner.Labels; len(l) > 8 {
@@ -52,56 +52,56 @@ var valueFaults = []fault{{
 		}
 	}),
 }, {
-	name:   "a grant writes no value",
-	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
+	name:     "a grant writes no value",
+	mustFail: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver:   changeClaim(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
 }, {
-	name: "a renewal writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
+	name: "a renewal writes no value", mustFail: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
 	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name: "a release writes no value", wants: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
+	name: "a release writes no value", mustFail: []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
 	driver: changeRelease(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
 }, {
-	name: "no value is an empty one", wants: []string{"Value/AClaimWithoutAValueKeepsTheOldOne"},
+	name: "no value is an empty one", mustFail: []string{"Value/AClaimWithoutAValueKeepsTheOldOne"},
 	driver: changeRenewal(func(_ *faulty, l *driver.LeaseRef) {
 		if l.Value == nil {
 			l.Value = []byte{}
 		}
 	}),
 }, {
-	name: "an empty value is none", wants: []string{"Value/AnEmptyValueIsNotNone"},
+	name: "an empty value is none", mustFail: []string{"Value/AnEmptyValueIsNotNone"},
 	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if e.Value.Bytes != nil && len(e.Value.Bytes) == 0 {
 			e.Value = was
 		}
 	}),
 }, {
-	name: "a value ends at a zero", wants: []string{"Value/AnyBytesAreKept"},
+	name: "a value ends at a zero", mustFail: []string{"Value/AnyBytesAreKept"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) { e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0}) }),
 }, {
-	name: "a value has 512 bytes at most", wants: []string{"Value/AnyBytesAreKept"},
+	name: "a value has 512 bytes at most", mustFail: []string{"Value/AnyBytesAreKept"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
 	}),
 }, {
-	name: "a value has the fence of the last grant", wants: []string{"Value/AClaimWithoutAValueKeepsTheOldOne", "Value/TheLastWriterOfSeveralHoldersWins"},
+	name: "a value has the fence of the last grant", mustFail: []string{"Value/AClaimWithoutAValueKeepsTheOldOne", "Value/TheLastWriterOfSeveralHoldersWins"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if e.Value.Bytes != nil {
 			e.Value.Fence = e.Fence
 		}
 	}),
 }, {
-	name: "a value goes with its lease", wants: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
+	name: "a value goes with its lease", mustFail: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
 	step: afterStep(func(e *locktable.Entry, _ locktable.Value) {
 		if len(e.Holders) == 0 {
 			e.Value = locktable.Value{}
 		}
 	}),
 }, {
-	name: "a repeat writes its value", wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfAHolderIsAGrant"},
+	name: "a repeat writes its value", mustFail: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfAHolderIsAGrant"},
 	driver: changeGrant(func(d *faulty, c driver.Claim, _ *driver.Grant) { forceValue(d, c.Name, c.Value) }),
 }, {
-	name: "a claim that is refused writes its value", wants: []string{"Value/OnlyAHolderWrites", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
+	name: "a claim that is refused writes its value", mustFail: []string{"Value/OnlyAHolderWrites", "Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err != nil && ctx.Err() == nil && c.Validate() == nil {
@@ -110,42 +110,42 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a renewal writes without a lease", wants: []string{"Value/OnlyAHolderWrites", "Value/ItOutlivesItsLease"},
+	name: "a renewal writes without a lease", mustFail: []string{"Value/OnlyAHolderWrites", "Value/ItOutlivesItsLease"},
 	driver: changeRenewal(func(d *faulty, l *driver.LeaseRef) {
 		if driver.ValidateValue(l.Value) == nil {
 			forceValue(d, l.Name, l.Value)
 		}
 	}),
 }, {
-	name: "a waiter that leaves writes", wants: []string{"Value/OnlyAHolderWrites"},
+	name: "a waiter that leaves writes", mustFail: []string{"Value/OnlyAHolderWrites"},
 	driver: changeRelease(func(d *faulty, l *driver.LeaseRef) {
 		if d.held(l.Name, l.Token) == nil {
 			forceValue(d, l.Name, l.Value)
 		}
 	}),
 }, {
-	name: "the first of several keeps its value", wants: []string{"Value/TheLastWriterOfSeveralHoldersWins"},
+	name: "the first of several keeps its value", mustFail: []string{"Value/TheLastWriterOfSeveralHoldersWins"},
 	step: afterStep(func(e *locktable.Entry, was locktable.Value) {
 		if len(e.Holders) > 1 && was.Bytes != nil {
 			e.Value = was
 		}
 	}),
 }, {
-	name: "a break takes the value along", wants: []string{"Value/ABreakLeavesIt"},
+	name: "a break takes the value along", mustFail: []string{"Value/ABreakLeavesIt"},
 	driver: afterBreak(func(e *locktable.Entry, _ driver.Owner) { e.Value = locktable.Value{} }),
 }, {
-	name:   "no claim is refused for the value",
-	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: changeClaim(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
+	name:     "no claim is refused for the value",
+	mustFail: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted", "Value/AForceThatIsNotAboveItBreaksNoLease", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver:   changeClaim(func(_ *faulty, c *driver.Claim) { c.ValueBelow = nil }),
 }, {
-	name: "an equal value is below", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted"},
+	name: "an equal value is below", mustFail: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes", "Value/OnlyOneOfManyClaimsForTheSameValueIsGranted"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil && len(c.ValueBelow) < driver.MaxValue {
 			c.ValueBelow = append(slices.Clone(c.ValueBelow), 0)
 		}
 	}),
 }, {
-	name: "values are compared by their length first", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes"},
+	name: "values are compared by their length first", mustFail: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue", "Value/ItIsComparedAsBytes"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.stored(c.Name).Value.Bytes; v != nil && c.ValueBelow != nil && len(v) != len(c.ValueBelow) && c.Validate() == nil {
 			if len(v) < len(c.ValueBelow) {
@@ -157,14 +157,14 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "what is written is what is compared", wants: []string{"Value/TheConditionAndTheValueMayDiffer"},
+	name: "what is written is what is compared", mustFail: []string{"Value/TheConditionAndTheValueMayDiffer"},
 	driver: changeClaim(func(_ *faulty, c *driver.Claim) {
 		if c.ValueBelow != nil {
 			c.ValueBelow = c.Value
 		}
 	}),
 }, {
-	name: "a holder that repeats is refused for its value", wants: []string{"Value/ARepeatOfAHolderIsAGrant"},
+	name: "a holder that repeats is refused for its value", mustFail: []string{"Value/ARepeatOfAHolderIsAGrant"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if v := d.stored(c.Name).Value; c.ValueBelow != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.ValueBelow) && d.held(c.Name, c.Token) != nil {
 			return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
@@ -172,7 +172,7 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a force that is refused for the value breaks", wants: []string{"Value/AForceThatIsNotAboveItBreaksNoLease"},
+	name: "a force that is refused for the value breaks", mustFail: []string{"Value/AForceThatIsNotAboveItBreaksNoLease"},
 	driver: onValueNotBelow(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Force {
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
@@ -180,18 +180,18 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name: "a claim refused for the value keeps its place", wants: []string{"Value/AWaiterWhoseRepeatIsNotAboveItLosesItsPlace", "Value/AHeadRefusedForTheValueLetsTheNextIn"},
+	name: "a claim refused for the value keeps its place", mustFail: []string{"Value/AWaiterWhoseRepeatIsNotAboveItLosesItsPlace", "Value/AHeadRefusedForTheValueLetsTheNextIn"},
 	driver: onValueNotBelow(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		v := d.stored(c.Name).Value
 		return driver.Grant{}, &driver.ValueNotBelowError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
 	}),
 }, {
-	name: "a claim refused for the value is refused as held", wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
+	name: "a claim refused for the value is refused as held", mustFail: []string{"Value/AClaimThatIsNotAboveItIsRefusedForTheValue"},
 	driver: onValueNotBelow(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
 		return driver.Grant{}, &driver.HeldError{Name: c.Name}
 	}),
 }, {
-	name: "a waiter's condition is looked at when it comes only", wants: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
+	name: "a waiter's condition is looked at when it comes only", mustFail: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
@@ -202,7 +202,7 @@ var valueFaults = []fault{{
 		return g, err
 	}),
 }, {
-	name: "a waiter whose condition has become false holds up the next", wants: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
+	name: "a waiter whose condition has become false holds up the next", mustFail: []string{"Value/AWaiterNotAboveItAtItsTurnIsSkipped"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		stood := slices.Clone(e.Queue)
 		f(now)
@@ -212,7 +212,7 @@ var valueFaults = []fault{{
 		}
 	},
 }, {
-	name: "a waiter writes what it asked for first", wants: []string{"Value/AWaiterWritesTheValueOfItsLastRepeat"},
+	name: "a waiter writes what it asked for first", mustFail: []string{"Value/AWaiterWritesTheValueOfItsLastRepeat"},
 	driver: replaceAcquire(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, w := range d.stored(c.Name).Queue {
 			if w.Token == c.Token {
@@ -223,7 +223,7 @@ var valueFaults = []fault{{
 	}),
 }, {
 	name: "no waiter gets a retry",
-	wants: []string{"Value/AWaiterThatLosesItsTurnGetsARetry", "Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
+	mustFail: []string{"Value/AWaiterThatLosesItsTurnGetsARetry", "Signals/TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft",
 		"Signals/TheHeadGetsARetryWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
 		if sig.Kind == driver.SignalRetry {
@@ -232,7 +232,7 @@ var valueFaults = []fault{{
 		return []locktable.Signal{sig}
 	},
 }, {
-	name: "a value's fence is not raised", wants: []string{"Value/ItsFenceIsRaisedWithItsLease"},
+	name: "a value's fence is not raised", mustFail: []string{"Value/ItsFenceIsRaisedWithItsLease"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		was := d.stored(l.Name).Value
 		got, err := d.RaiseFence(ctx, l, fence)
@@ -240,7 +240,7 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
-	name: "each raise writes", wants: []string{"Value/OnlyTheFirstRaiseWritesIt"},
+	name: "each raise writes", mustFail: []string{"Value/OnlyTheFirstRaiseWritesIt"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		got, err := d.RaiseFence(ctx, l, fence)
 		if l.Value != nil {
@@ -249,7 +249,7 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
-	name: "a raise writes where the value is of another lease", wants: []string{"Value/ARaiseKeepsTheValueThatAnotherHolderWroteLater"},
+	name: "a raise writes where the value is of another lease", mustFail: []string{"Value/ARaiseKeepsTheValueThatAnotherHolderWroteLater"},
 	driver: replaceRaiseFence(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		if d.held(l.Name, l.Token).Fence != d.stored(l.Name).Value.Fence {
 			forceValue(d, l.Name, l.Value)
@@ -257,11 +257,11 @@ var valueFaults = []fault{{
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
-	name: "the end of what writes a value is not looked at", wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
-	network: network{late: func(p *request, _ []*request, late bool) bool {
+	name: "the end of what writes a value is not looked at", mustFail: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
+	network: network{isLate: func(p *request, _ []*request, late bool) bool {
 		return late && p.claim != nil
 	}},
 }, {
-	name: "the end of a claim with a value is not looked at", wants: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
+	name: "the end of a claim with a value is not looked at", mustFail: []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
 	network: ignoreEnd(isClaimThat(func(c *driver.Claim) bool { return c.Value != nil })),
 }}

@@ -23,13 +23,13 @@ func replaceWatch(watch func(d *faulty, name string, f func()) (stop func())) fu
 	return func(d *faulty) driver.Driver { return &watcher{d, watch} }
 }
 
-// ownChangesHidden is a driver whose watches do not report its own changes.
-type ownChangesHidden struct {
+// ownChangesHider is a driver whose watches do not report its own changes.
+type ownChangesHider struct {
 	*faulty
 	busy atomic.Bool
 }
 
-func (d *ownChangesHidden) Watch(name string, f func()) (stop func()) {
+func (d *ownChangesHider) Watch(name string, f func()) (stop func()) {
 	return d.faulty.Watch(name, func() {
 		if !d.busy.Load() {
 			f()
@@ -37,7 +37,7 @@ func (d *ownChangesHidden) Watch(name string, f func()) (stop func()) {
 	})
 }
 
-func (d *ownChangesHidden) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (d *ownChangesHider) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	d.busy.Store(true)
 	defer d.busy.Store(false)
 	return d.faulty.Acquire(ctx, c)
@@ -46,7 +46,7 @@ func (d *ownChangesHidden) Acquire(ctx context.Context, c driver.Claim) (driver.
 // visibilityFault returns a fault that hides changes from watches, or reports what they
 // must not see.
 func visibilityFault(name string, wants []string, visible func(before, e *locktable.Entry) bool) fault {
-	return fault{name: name, wants: wants, step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+	return fault{name: name, mustFail: wants, step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		before := locktable.Entry{Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 		f(now)
 		e.Visible = visible(&before, e)
@@ -54,22 +54,22 @@ func visibilityFault(name string, wants []string, visible func(before, e *lockta
 }
 
 var watchFaults = []fault{{
-	name: "changes are not reported", wants: []string{"Watch/EachChangeIsReported"},
+	name: "changes are not reported", mustFail: []string{"Watch/EachChangeIsReported"},
 	driver: replaceWatch(func(*faulty, string, func()) func() { return func() {} }),
 }, {
-	name: "a watch reports another name", wants: []string{"Watch/OtherNamesAreNotReported"},
+	name: "a watch reports another name", mustFail: []string{"Watch/OtherNamesAreNotReported"},
 	driver: replaceWatch(func(d *faulty, name string, f func()) func() {
 		one, two := d.Watch(name, f), d.Watch(name+"/other", f)
 		return func() { one(); two() }
 	}),
 }, {
-	name: "a watch does not stop", wants: []string{"Watch/AStoppedWatchReportsNothing"},
+	name: "a watch does not stop", mustFail: []string{"Watch/AStoppedWatchReportsNothing"},
 	driver: replaceWatch(func(d *faulty, name string, f func()) func() {
 		d.Watch(name, f)
 		return func() {}
 	}),
 }, {
-	name: "a name can be watched once only", wants: []string{"Watch/AWatchMayBeginAgain"},
+	name: "a name can be watched once only", mustFail: []string{"Watch/AWatchMayBeginAgain"},
 	driver: func(d *faulty) driver.Driver {
 		seen := map[string]bool{}
 		return &watcher{d, func(d *faulty, name string, f func()) func() {
@@ -81,19 +81,19 @@ var watchFaults = []fault{{
 		}}
 	},
 }, {
-	name: "a watch begins late and does not say so", wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsReported"},
+	name: "a watch begins late and does not say so", mustFail: []string{"Watch/AChangeBeforeTheWatchHasBegunIsReported"},
 	driver: replaceWatch(func(d *faulty, name string, f func()) func() {
 		t := time.AfterFunc(20*time.Millisecond, func() { d.Watch(name, f) })
 		return func() { t.Stop() }
 	}),
 }, {
-	name: "a watch goes on after Close", wants: []string{"Watch/NothingIsReportedAfterClose"},
+	name: "a watch goes on after Close", mustFail: []string{"Watch/NothingIsReportedAfterClose"},
 	driver: func(d *faulty) driver.Driver {
 		return &watcher{d, func(d *faulty, name string, f func()) func() { return d.table.Watch(name, f) }}
 	},
 }, {
-	name: "a client's own changes are not reported", wants: []string{"Watch/TheClientsOwnChangesAreReported"},
-	driver: func(d *faulty) driver.Driver { return &ownChangesHidden{faulty: d} },
+	name: "a client's own changes are not reported", mustFail: []string{"Watch/TheClientsOwnChangesAreReported"},
+	driver: func(d *faulty) driver.Driver { return &ownChangesHider{faulty: d} },
 }, visibilityFault(
 	"only the first and the last holder of a shared name are reported", []string{"Watch/EachChangeOfASharedNameIsReported"},
 	func(before, e *locktable.Entry) bool {

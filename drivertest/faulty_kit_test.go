@@ -20,17 +20,17 @@ type server struct {
 	fault *fault
 	clock *memlock.Clock
 
-	mu      sync.Mutex // protects the fields below
-	memory  *memlock.Memory
-	clients map[string]*locktable.Driver // by inbox
-	wiped   time.Time                    // when the data was lost last
-	last    int
+	mu        sync.Mutex // protects the fields below
+	memory    *memlock.Memory
+	clients   map[string]*locktable.Driver // by inbox
+	wipedAt   time.Time                    // when the data was lost last
+	lastInbox int
 }
 
 // A fault is a defect of a driver. Without functions it has no effect.
 type fault struct {
-	name  string
-	wants []string // the subtests that must fail
+	name     string
+	mustFail []string // the subtests that must fail
 
 	driver func(d *faulty) driver.Driver                                       // wraps a client
 	step   func(s *server, e *locktable.Entry, now locktable.Instant, f apply) // wraps each atomic step
@@ -38,10 +38,10 @@ type fault struct {
 
 	session func(d *faulty) driver.Driver // wraps a client with other session settings
 
-	far     func(r *remote) driver.Driver // wraps a client on the suite's network
-	network network                       // between such a client and the server
-	local   bool                          // the harness sets NoNetwork
-	ticks   bool                          // its clock is the machine's
+	networkDriver func(r *remote) driver.Driver // wraps a client on the suite's network
+	network       network                       // between such a client and the server
+	noNetwork     bool                          // the harness sets NoNetwork
+	realClock     bool                          // its clock is the machine's
 }
 
 // apply is the algorithm's part of an atomic step.
@@ -80,14 +80,14 @@ func (s *server) harness() drivertest.Harness {
 
 		AtomicAll: true,
 	}
-	if s.fault.ticks {
+	if s.fault.realClock {
 		h.Clock, h.Wipe = nil, nil
 	}
-	if h.NoNetwork = s.fault.local; !s.fault.local {
+	if h.NoNetwork = s.fault.noNetwork; !s.fault.noNetwork {
 		h.OpenThrough = func(_ testing.TB, n *drivertest.Network) driver.Driver {
 			r := &remote{faulty: s.newClient(), network: s.fault.network, net: n}
-			if s.fault.far != nil {
-				return s.fault.far(r)
+			if s.fault.networkDriver != nil {
+				return s.fault.networkDriver(r)
 			}
 			return r
 		}
@@ -99,11 +99,11 @@ func (s *server) wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.memory = memlock.NewMemory(&memlock.Options{Now: s.now})
-	s.wiped = s.now()
+	s.wipedAt = s.now()
 }
 
 func (s *server) now() time.Time {
-	if s.fault.ticks {
+	if s.fault.realClock {
 		return time.Now()
 	}
 	return s.clock.Now()
@@ -129,8 +129,8 @@ func (s *server) session(testing.TB) driver.Driver {
 func (s *server) newClient() *faulty {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last++
-	t := &table{memory: access.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.last)}
+	s.lastInbox++
+	t := &table{memory: access.Table(s.memory).(memory), server: s, inbox: strconv.Itoa(s.lastInbox)}
 	d := &faulty{GroupedDriver: locktable.NewGrouped(t, t.inbox), table: t}
 	s.clients[t.inbox] = d.Driver
 	return d

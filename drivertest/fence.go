@@ -7,8 +7,8 @@ import (
 )
 
 func testFence(s *suite) {
-	// rises requires that g has a greater fence than all earlier grants. last is the last
-	// fence of their ranges.
+	// wantRise requires that g has a greater fence than all earlier grants. last is the
+	// last fence of their ranges.
 	wantRise := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
@@ -71,7 +71,7 @@ func testFence(s *suite) {
 		var last uint64
 		wantRise(k, &last, k.a.wantGranted(c))
 		k.a.mustRelease(c)
-		idle := k.u
+		idle := k.unit
 		if k.s.Clock != nil {
 			idle = 400 * 24 * long
 		}
@@ -101,7 +101,7 @@ func testFence(s *suite) {
 				k.Fatalf("fence %d at %d", g.Fence, k.s.Clock.Now().UnixMicro())
 			}
 			k.a.mustRelease(c)
-			k.advancePast(k.u)
+			k.advancePast(k.unit)
 		}
 	})
 
@@ -141,7 +141,7 @@ func testFence(s *suite) {
 			var last uint64
 			for range 3 {
 				wantRise(k, &last, k.a.wantGranted(k.mutex(fences(5))))
-				k.advance(instant * 10) // a server needs longer than that to restart
+				k.advance(clockStep * 10) // a server needs longer than that to restart
 				k.s.Wipe(k.T)
 				k.a, k.b = k.open(), k.open()
 				k.a.wantHoldersWaiters(0, 0)

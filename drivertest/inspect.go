@@ -60,7 +60,7 @@ func testInspect(s *suite) {
 		c := k.mutex()
 		k.a.wantGranted(c)
 		since := k.b.wantHoldersWaiters(1, 0).Holders[0].Since
-		k.advance(k.u / 4)
+		k.advance(k.unit / 4)
 		k.a.mustRenew(c)
 		k.a.wantGranted(c)
 		if again := k.b.wantHoldersWaiters(1, 0).Holders[0].Since; !again.Equal(since) {
@@ -73,7 +73,7 @@ func testInspect(s *suite) {
 		c := k.mutex(queue(long))
 		k.b.wantPlace(c, 1)
 		since := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since
-		k.advance(k.u / 4)
+		k.advance(k.unit / 4)
 		k.b.wantPlace(c, 1)
 		if again := k.a.wantHoldersWaiters(1, 1).Waiters[0].Since; !again.Equal(since) {
 			k.Errorf("since %v, after a repeat %v", since, again)
@@ -81,12 +81,12 @@ func testInspect(s *suite) {
 	})
 
 	s.test("TheTimeLeftRunsDown", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(4 * k.u)))
+		k.a.wantGranted(k.mutex(ttl(4 * k.unit)))
 		first := k.b.wantHoldersWaiters(1, 0).Holders[0].ExpiresIn
-		k.advance(k.u)
+		k.advance(k.unit)
 		second := k.b.wantHoldersWaiters(1, 0).Holders[0].ExpiresIn
-		if ran := first - second; ran < k.u/2 || second <= 0 || first > 5*k.u {
-			k.Errorf("%v is left, and %v later %v is left", first, k.u, second)
+		if ran := first - second; ran < k.unit/2 || second <= 0 || first > 5*k.unit {
+			k.Errorf("%v is left, and %v later %v is left", first, k.unit, second)
 		}
 	})
 
@@ -96,16 +96,16 @@ func testInspect(s *suite) {
 			if got := k.onlyHolder(k.b.entry(c.Name).Holders).TTL; got != want {
 				k.Errorf("the TTL of %q is %v, want %v", c.Name, got, want)
 			}
-			if got := k.b.wantHeld(k.mutex(on(c.Name))).Holder.TTL; got != want {
+			if got := k.b.wantHeld(k.mutex(named(c.Name))).Holder.TTL; got != want {
 				k.Errorf("the HeldError has the TTL %v for %q, want %v", got, c.Name, want)
 			}
 		}
-		waitedFor := k.mutex(on(k.nth(2)))
-		for _, c := range []driver.Claim{k.mutex(on(k.nth(0))), k.reader(on(k.nth(1))), waitedFor} {
+		waitedFor := k.mutex(named(k.nthName(2)))
+		for _, c := range []driver.Claim{k.mutex(named(k.nthName(0))), k.reader(named(k.nthName(1))), waitedFor} {
 			k.a.wantGranted(c)
 			wantTTL(c, long)
 			if c.Name == waitedFor.Name {
-				k.b.wantPlace(k.mutex(on(c.Name), queue(4*long), ttl(5*long)), 1)
+				k.b.wantPlace(k.mutex(named(c.Name), queue(4*long), ttl(5*long)), 1)
 			}
 			if err := k.a.renew(c, 2*long); err != nil {
 				k.Fatal(err)

@@ -78,14 +78,14 @@ func testInvalid(s *suite) {
 	s.test("NamesAreRefused", func(k *kit) {
 		calls := map[string]func(d *client, name string) error{
 			"Acquire": func(d *client, name string) error {
-				_, err := d.Acquire(k.ctx, k.mutex(on(name)))
+				_, err := d.Acquire(k.ctx, k.mutex(named(name)))
 				return err
 			},
 			"Renew": func(d *client, name string) error {
-				_, err := d.Renew(k.ctx, []driver.LeaseRef{lease(k.mutex()), lease(k.mutex(on(name)))})
+				_, err := d.Renew(k.ctx, []driver.LeaseRef{lease(k.mutex()), lease(k.mutex(named(name)))})
 				return err
 			},
-			"Release": func(d *client, name string) error { return d.Release(k.ctx, lease(k.mutex(on(name)))) },
+			"Release": func(d *client, name string) error { return d.Release(k.ctx, lease(k.mutex(named(name)))) },
 			"Inspect": func(d *client, name string) error {
 				_, err := d.Inspect(k.ctx, name)
 				return err

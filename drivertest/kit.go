@@ -20,17 +20,17 @@ type kit struct {
 	ctx        context.Context
 	subtestCtx context.Context // the ctx of the subtest; ctx may be that of one random case
 	deadline   atomic.Int64    // of the subtest, in ns since 1970
-	u          time.Duration   // Harness.Unit, or longer, see late.go
+	unit       time.Duration   // Harness.Unit, or longer, see late.go
 	name       string          // a name that no other subtest uses
 	a, b       *client         // two clients that share only the backend
 
 	claims sync.Map // the claims that may still hold or wait, by token and name
 
-	notes    *notes
-	began    time.Time
-	lag      time.Duration // Harness.ClockLag when the subtest began
-	ownWaits atomic.Int64  // the time of the subtest's deliberate waits, in ns
-	answered atomic.Int64  // the time at which the last Acquire returned, in ns since began
+	failureLog      *failureLog
+	began           time.Time
+	clockLagAtBegin time.Duration // Harness.ClockLag when the subtest began
+	ownWaits        atomic.Int64  // the time of the subtest's deliberate waits, in ns
+	lastAnswerAt    atomic.Int64  // the time at which the last Acquire returned, in ns since began
 }
 
 // runID and serial make names that no other subtest and no earlier run on the same server
@@ -43,9 +43,9 @@ var (
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.caseContext(t, u)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, subtestCtx: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
+	k := &kit{T: t, s: s, ctx: ctx, subtestCtx: ctx, unit: u, failureLog: &failureLog{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
 	if s.ClockLag != nil {
-		k.lag = s.ClockLag()
+		k.clockLagAtBegin = s.ClockLag()
 	}
 	k.setDeadline(ctx)
 	k.a, k.b = k.open(), k.open()
@@ -68,7 +68,7 @@ func (s *suite) caseContext(t *testing.T, u time.Duration) (context.Context, con
 	case s.Clock == nil:
 		limit += 20 * u
 		if s.isFar() {
-			limit += min(400*time.Duration(s.trip.Load()), 2*time.Minute)
+			limit += min(400*time.Duration(s.fastestGrant.Load()), 2*time.Minute)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -83,11 +83,13 @@ func (s *suite) caseContext(t *testing.T, u time.Duration) (context.Context, con
 }
 
 // isFar reports whether grants are slow because of the network, and not the machine.
-func (s *suite) isFar() bool { return s.Clock == nil && s.trip.Load() > int64(100*time.Millisecond) }
+func (s *suite) isFar() bool {
+	return s.Clock == nil && s.fastestGrant.Load() > int64(100*time.Millisecond)
+}
 
-// fewer returns the number of rounds or names to use: n, or a tenth of n if the backend
-// is far away.
-func (s *suite) fewer(n int) int {
+// fewerIfFar returns the number of rounds or names to use: n, or a tenth of n if the
+// backend is far away.
+func (s *suite) fewerIfFar(n int) int {
 	if s.isFar() {
 		return max(n/10, 1)
 	}
@@ -154,7 +156,7 @@ func (k *kit) advancePast(d time.Duration) {
 		k.s.Clock.Advance(d)
 		return
 	}
-	k.sleep(d + k.u/4 + k.s.Uncertainty)
+	k.sleep(d + k.unit/4 + k.s.Uncertainty)
 }
 
 // advance lets d pass, before a check that nothing has changed yet.
@@ -176,8 +178,8 @@ func (k *kit) sleep(d time.Duration) {
 	}
 }
 
-// instant is the smallest step of every backend's clock.
-const instant = time.Microsecond
+// clockStep is the smallest step of every backend's clock.
+const clockStep = time.Microsecond
 
 // onlyHolder requires a single holder, and returns it.
 func (k *kit) onlyHolder(holders []driver.Holder) driver.Holder {
@@ -188,8 +190,8 @@ func (k *kit) onlyHolder(holders []driver.Holder) driver.Holder {
 	return holders[0]
 }
 
-// nth returns the i-th of several names.
-func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
+// nthName returns the i-th of several names.
+func (k *kit) nthName(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
 
 // queueMutexes queues n exclusive claims for the kit's name, alternately from both
 // clients.

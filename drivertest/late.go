@@ -26,9 +26,9 @@ import (
 // basics, so that the author of a faulty backend soon gets an answer.
 const maxTries = 4
 
-// attempt runs f until it passes, or fails on time. It reports nothing before turn is
-// closed, if turn is not nil.
-func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
+// attempt runs f until it passes, or fails on time. It reports nothing before
+// earlierReported is closed, unless it is nil.
+func (s *suite) attempt(t *testing.T, advice string, earlierReported <-chan struct{}, f func(k *kit)) {
 	try, u := 1, s.Unit
 	if s.short { // one more try, the first with half a unit or shortUnit, with which most subtests pass
 		try, u = 0, max(s.Unit/2, min(s.Unit, 2*s.properties.MinTTL), min(s.Unit, shortUnit))
@@ -42,9 +42,9 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 		}()
 		hangs := !k.waitForReturn(done)
 		if hangs {
-			k.notes.add("a call has not returned, although its ctx has ended:\n" + subtestStacks())
+			k.failureLog.add("a call has not returned, although its ctx has ended:\n" + subtestStacks())
 		}
-		failures := k.notes.take()
+		failures := k.failureLog.take()
 		if len(failures) > 0 && s.isOver() && k.subtestCtx.Err() != nil {
 			t.Skip("not finished: " + alreadyFailed)
 		}
@@ -68,8 +68,8 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			t.Logf("%v late with a unit of %v; run again with a longer unit, after %q", late.Round(time.Millisecond), u, failures)
 			continue
 		}
-		if turn != nil {
-			<-turn
+		if earlierReported != nil {
+			<-earlierReported
 			if s.failed.Load() {
 				t.Skip("a more useful subtest has failed")
 			}
@@ -78,14 +78,14 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			skip.Unproven(t, "not judged: the last try was %v late with a unit of %v. It failed with %q", late.Round(time.Millisecond), u, failures)
 		}
 		if s.Clock != nil {
-			k.notes.forwardTo(t)
+			k.failureLog.forwardTo(t)
 		}
 		for _, f := range failures {
 			t.Error(f)
 		}
 		if t.Failed() {
 			s.recordFailure()
-			t.Log("look at: " + look)
+			t.Log("look at: " + advice)
 		}
 		return
 	}
@@ -203,15 +203,15 @@ func (s *stalls) since(t time.Time) (longest time.Duration) {
 	return longest
 }
 
-// notes are the failures of one run of a subtest, which may be run again.
-type notes struct {
+// failureLog has the failures of one run of a subtest, which may be run again.
+type failureLog struct {
 	mu       sync.Mutex // protects the fields below
 	failures []string
 	ended    bool
 	after    testing.TB // gets failures after the end; may be nil
 }
 
-func (n *notes) add(what string) {
+func (n *failureLog) add(what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.ended {
@@ -222,13 +222,13 @@ func (n *notes) add(what string) {
 }
 
 // forwardTo sends later failures to t, while the subtest's clients are closed.
-func (n *notes) forwardTo(t testing.TB) {
+func (n *failureLog) forwardTo(t testing.TB) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.after = t
 }
 
-func (n *notes) take() []string {
+func (n *failureLog) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = true
@@ -253,27 +253,27 @@ func testLine() (line string) {
 }
 
 func (k *kit) Error(args ...any) {
-	k.notes.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+	k.failureLog.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
 }
 
 func (k *kit) Errorf(format string, args ...any) {
-	k.notes.add(fmt.Sprintf(format, args...))
+	k.failureLog.add(fmt.Sprintf(format, args...))
 }
 
 func (k *kit) Fatal(args ...any) {
-	k.notes.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+	k.failureLog.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
 	runtime.Goexit()
 }
 
 func (k *kit) Fatalf(format string, args ...any) {
-	k.notes.add(fmt.Sprintf(format, args...))
+	k.failureLog.add(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
 
 // isStuck reports whether the subtest used up its time in a wait for one answer or event.
 // It was not stuck if Acquire returned shortly before: then all answers were slow.
 func (k *kit) isStuck() bool {
-	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.answered.Load()) >= k.s.Patience
+	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.lastAnswerAt.Load()) >= k.s.Patience
 }
 
 // lateness returns how much longer the subtest took than its own waits, or how much time
@@ -282,7 +282,7 @@ func (k *kit) isStuck() bool {
 func (k *kit) lateness() time.Duration {
 	stalled := k.s.stalls.since(k.began)
 	if k.s.ClockLag != nil {
-		stalled = max(stalled, k.s.ClockLag()-k.lag)
+		stalled = max(stalled, k.s.ClockLag()-k.clockLagAtBegin)
 	}
 	if k.isStuck() {
 		return stalled
@@ -310,7 +310,7 @@ func (k *kit) clientPatience() time.Duration {
 	if k.s.Clock != nil {
 		return 4 * k.s.Patience
 	}
-	return 2*k.s.Patience + 8*k.u
+	return 2*k.s.Patience + 8*k.unit
 }
 
 // waitFor waits for an event, and reports whether it came.

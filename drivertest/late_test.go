@@ -23,14 +23,14 @@ func TestLateSubtestRunsAgain(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				var units []time.Duration
 				inMemory(t).attempt(t, "", nil, func(k *kit) {
-					units = append(units, k.u)
-					c := k.mutex(ttl(k.u))
+					units = append(units, k.unit)
+					c := k.mutex(ttl(k.unit))
 					k.a.wantGranted(c)
 					if len(units) < maxTries {
-						time.Sleep(k.u / 2) // the machine does something else
+						time.Sleep(k.unit / 2) // the machine does something else
 						fails(k)
 					}
-					k.advancePast(k.u)
+					k.advancePast(k.unit)
 					k.b.wantGranted(k.mutex())
 				})
 				if len(units) != maxTries || units[0] != time.Second || units[maxTries-1] != 8*time.Second {
@@ -94,9 +94,9 @@ func TestPausesOfTheSubtestAreNotLateness(t *testing.T) {
 
 func TestNoRandomCaseBeginsAfterAMinute(t *testing.T) {
 	k, n := newKit(t, inMemory(t), time.Second), 0
-	k.cases(func(*rapid.T, func() bool) {
+	k.runCases(func(*rapid.T, func() bool) {
 		if n++; n == 3 {
-			k.began = k.began.Add(-randomTime)
+			k.began = k.began.Add(-maxRandomTime)
 		}
 	})
 	if n != 3 {
@@ -105,7 +105,7 @@ func TestNoRandomCaseBeginsAfterAMinute(t *testing.T) {
 }
 
 func TestFailuresNameTheLineOfTheSubtest(t *testing.T) {
-	n := &notes{}
+	n := &failureLog{}
 	func() { n.add("it did not work") }()
 	if got := n.take(); len(got) != 1 || got[0] == "it did not work" {
 		t.Errorf("%q; want a line number before it", got)

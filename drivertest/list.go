@@ -10,9 +10,9 @@ import (
 func testList(s *suite) {
 	s.test("YieldsNamesInUseInByteOrder", func(k *kit) {
 		for _, suffix := range []string{"/b", "/a", "/Z", "/\u00e9", "/a/1", "/~", "/a b", "/A"} {
-			k.a.wantGranted(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(named(k.name + suffix)))
 		}
-		done := k.mutex(on(k.name + "/released"))
+		done := k.mutex(named(k.name + "/released"))
 		k.a.wantGranted(done)
 		k.a.mustRelease(done) // List does not show a name with only a fence
 		k.b.entry(k.name + "/read")
@@ -35,9 +35,9 @@ func testList(s *suite) {
 	})
 
 	s.test("LeavesOutExpiredNames", func(k *kit) {
-		k.a.wantGranted(k.mutex(on(k.name+"/dead"), ttl(k.u)))
-		k.a.wantGranted(k.mutex(on(k.name + "/alive")))
-		k.advancePast(k.u)
+		k.a.wantGranted(k.mutex(named(k.name+"/dead"), ttl(k.unit)))
+		k.a.wantGranted(k.mutex(named(k.name + "/alive")))
+		k.advancePast(k.unit)
 		k.wantNames(k.name, "/alive")
 	})
 
@@ -46,7 +46,7 @@ func testList(s *suite) {
 			"%1", "_1", "*1", "?1", "[a]1", "\\1", "'1", "{a}1", "^1", "$1", "a1", "A1", ".1", "\u00e91", "e\u03011", "\"1", "\\%1", "\U0001f5121",
 		}
 		for _, suffix := range suffixes {
-			k.a.wantGranted(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(named(k.name + suffix)))
 		}
 		for _, suffix := range suffixes {
 			prefix := strings.TrimSuffix(suffix, "1")
@@ -65,7 +65,7 @@ func testList(s *suite) {
 		// A range of an index may end at the prefix with its last byte increased. That
 		// fails at 0xff and at the last code points.
 		for _, suffix := range []string{"a", "a\U0010ffff", "a\U0010ffffz", "b", "a\u007e", "a\u00ff"} {
-			k.a.wantGranted(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(named(k.name + suffix)))
 		}
 		k.wantNames(k.name+"a", "", "~", "\u00ff", "\U0010ffff", "\U0010ffffz")
 		k.wantNames(k.name+"a\U0010ffff", "", "z")
@@ -75,7 +75,7 @@ func testList(s *suite) {
 
 	s.test("APrefixMayEndInsideACharacter", func(k *kit) {
 		for _, suffix := range []string{"\u00e9", "\u00ff", "\u0100", "b", "\u65e5\u672c"} {
-			k.a.wantGranted(k.mutex(on(k.name + suffix)))
+			k.a.wantGranted(k.mutex(named(k.name + suffix)))
 		}
 		k.wantNames(k.name+"\xc3", "\xa9", "\xbf")
 		k.wantNames(k.name+"\xe6\x97", "\xa5\u672c")
@@ -86,7 +86,7 @@ func testList(s *suite) {
 
 	s.test("AWholeNameIsAPrefixOfItself", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		k.a.wantGranted(k.mutex(on(k.name + "0")))
+		k.a.wantGranted(k.mutex(named(k.name + "0")))
 		k.wantNames(k.name, "", "0")
 		k.wantNames(k.name+"0", "")
 	})
@@ -100,7 +100,7 @@ func testList(s *suite) {
 
 	s.test("MayBeLeftEarly", func(k *kit) {
 		for i := range 5 {
-			k.a.wantGranted(k.mutex(on(k.nth(i))))
+			k.a.wantGranted(k.mutex(named(k.nthName(i))))
 		}
 		seen := 0
 		for _, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
@@ -111,13 +111,13 @@ func testList(s *suite) {
 				break
 			}
 		}
-		k.b.wantGranted(k.mutex(on(k.nth(0)), force)) // a listing that was left early must lock nothing
+		k.b.wantGranted(k.mutex(named(k.nthName(0)), force)) // a listing that was left early must lock nothing
 	})
 
 	s.test("MayBeUsedWhileItRuns", func(k *kit) {
 		var claims []driver.Claim
 		for i := range 5 {
-			c := k.mutex(on(k.nth(i)))
+			c := k.mutex(named(k.nthName(i)))
 			k.a.wantGranted(c)
 			claims = append(claims, c)
 		}
@@ -149,11 +149,11 @@ func testList(s *suite) {
 	})
 
 	s.test("ManyNamesComeOnceEach", func(k *kit) {
-		n := s.fewer(300) // more than one page of most backends
+		n := s.fewerIfFar(300) // more than one page of most backends
 		var want []string
 		for i := range n {
-			k.a.wantGranted(k.mutex(on(k.nth(i))))
-			want = append(want, strings.TrimPrefix(k.nth(i), k.name))
+			k.a.wantGranted(k.mutex(named(k.nthName(i))))
+			want = append(want, strings.TrimPrefix(k.nthName(i), k.name))
 		}
 		k.wantNames(k.name, want...)
 	})

@@ -12,18 +12,18 @@ import (
 // request. A call must return an error that leaves the outcome open, or the result of the
 // first request.
 func testLostAnswers(s *suite) {
-	const look = "whether the client library, or the driver, repeats a request after its answer was lost: the repeat finds the effect of " +
+	const advice = "whether the client library, or the driver, repeats a request after its answer was lost: the repeat finds the effect of " +
 		"the first request. Turn that off and return the error, or let the server recognize the repeat"
 
 	for name, mode := range map[string]option{
 		"AClaimWhoseAnswerIsLostIsGrantedOnce": func(*driver.Claim) {},
 		"AForceWhoseAnswerIsLostIsGrantedOnce": force,
 	} {
-		s.lookAt(look, name, func(k *kit) {
+		s.testWithAdvice(advice, name, func(k *kit) {
 			k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
-				c := k.mutex(on(name), mode)
+				c := k.mutex(named(name), mode)
 				if c.Force {
-					k.b.wantGranted(k.mutex(on(name)))
+					k.b.wantGranted(k.mutex(named(name)))
 				}
 				g, err := far.Acquire(ctx, c)
 				k.wantUnknownOutcome("Acquire", err, nil)
@@ -31,7 +31,7 @@ func testLostAnswers(s *suite) {
 				if err != nil && s.IsQuorum {
 					// Only the client that made the failed try waits for the releases of
 					// it.
-					asker, _ = far.client, far.network.lose(0)
+					asker, _ = far.client, far.network.loseAnswer(0)
 				}
 				again := asker.wantGranted(c)
 				if err == nil && again.Fence != g.Fence {
@@ -42,10 +42,10 @@ func testLostAnswers(s *suite) {
 		})
 	}
 
-	s.lookAt(look, "AClaimToQueueWhoseAnswerIsLostHasOnePlace", func(k *kit) {
+	s.testWithAdvice(advice, "AClaimToQueueWhoseAnswerIsLostHasOnePlace", func(k *kit) {
 		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
-			k.b.wantGranted(k.mutex(on(name)))
-			c := k.mutex(on(name), queue(long))
+			k.b.wantGranted(k.mutex(named(name)))
+			c := k.mutex(named(name), queue(long))
 			_, err := far.Acquire(ctx, c)
 			k.wantUnknownOutcome("Acquire", err, driver.ErrHeld)
 			if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position != 1 {
@@ -58,9 +58,9 @@ func testLostAnswers(s *suite) {
 		})
 	})
 
-	s.lookAt(look, "ARenewalWhoseAnswerIsLostIsNoLoss", func(k *kit) {
+	s.testWithAdvice(advice, "ARenewalWhoseAnswerIsLostIsNoLoss", func(k *kit) {
 		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
-			c := k.mutex(on(name))
+			c := k.mutex(named(name))
 			g := k.b.wantGranted(c)
 			l := lease(c)
 			l.Value = []byte(name)
@@ -74,9 +74,9 @@ func testLostAnswers(s *suite) {
 		})
 	})
 
-	s.lookAt(look, "AReleaseWhoseAnswerIsLostIsNoLoss", func(k *kit) {
+	s.testWithAdvice(advice, "AReleaseWhoseAnswerIsLostIsNoLoss", func(k *kit) {
 		k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
-			held, next := k.mutex(on(name)), k.mutex(on(name), queue(long))
+			held, next := k.mutex(named(name)), k.mutex(named(name), queue(long))
 			k.b.wantGranted(held)
 			k.b.wantPlace(next, 1)
 			k.wantUnknownOutcome("Release", far.Release(ctx, lease(held)), nil)
@@ -86,14 +86,14 @@ func testLostAnswers(s *suite) {
 	})
 
 	if s.canBreak {
-		s.lookAt(look, "ABreakWhoseAnswerIsLostIsNotRefused", func(k *kit) {
+		s.testWithAdvice(advice, "ABreakWhoseAnswerIsLostIsNotRefused", func(k *kit) {
 			k.withLostAnswers(func(far *slowClient, ctx context.Context, name string) {
-				c := k.mutex(on(name))
+				c := k.mutex(named(name))
 				g := k.b.wantGranted(c)
 				k.wantUnknownOutcome("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
 				// The break may take effect at once, later, or not at all.
 				if err := k.b.renew(c, c.TTL); errors.Is(err, driver.ErrNoSuchLease) {
-					k.b.wantGranted(k.mutex(on(name)))
+					k.b.wantGranted(k.mutex(named(name)))
 				} else if err != nil {
 					k.Errorf("Renew: %v; want it held, or broken", err)
 				}
@@ -110,7 +110,7 @@ func (k *kit) withLostAnswers(f func(far *slowClient, ctx context.Context, name 
 	far := k.openSlow()
 	defer func() { k.ownWaits.Add(int64(time.Since(k.began))) }() // waiting for lost answers takes long
 	for nth := 1; nth <= 6; nth++ {
-		name := k.nth(nth)
+		name := k.nthName(nth)
 		for pause := time.Millisecond; ; pause *= 2 { // until far has a connection, and knows the name
 			if _, err := far.Inspect(k.ctx, name); err == nil {
 				break
@@ -120,7 +120,7 @@ func (k *kit) withLostAnswers(f func(far *slowClient, ctx context.Context, name 
 			time.Sleep(pause)
 		}
 		ctx, cancel := context.WithTimeout(k.ctx, time.Second)
-		wasLost := far.network.lose(nth)
+		wasLost := far.network.loseAnswer(nth)
 		f(far, ctx, name)
 		cancel()
 		if !wasLost() {

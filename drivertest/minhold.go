@@ -7,49 +7,49 @@ func testMinHold(s *suite) {
 	s.test("KeepsTheNameHeldAfterARelease", func(k *kit) {
 		c := k.mutex()
 		g := k.a.wantGranted(c)
-		k.a.releaseWithMinHold(c, 2*k.u)
-		k.advance(k.u)
+		k.a.releaseWithMinHold(c, 2*k.unit)
+		k.advance(k.unit)
 		held := k.b.wantHeld(k.mutex())
 		if held.Holders != 1 || held.Holder.Fence != g.Fence || !held.Holder.Released {
 			k.Errorf("%+v; want the holder, released", held.Holders)
 		}
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.testExact("EndsAtTheVeryInstant", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
-		k.a.releaseWithMinHold(c, k.u)
-		k.advancePast(k.u - instant)
+		k.a.releaseWithMinHold(c, k.unit)
+		k.advancePast(k.unit - clockStep)
 		k.b.wantHeld(k.mutex())
-		k.advancePast(instant)
+		k.advancePast(clockStep)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("CountsFromTheGrant", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
-		k.advance(k.u)
-		k.a.releaseWithMinHold(c, 2*k.u)
+		k.advance(k.unit)
+		k.a.releaseWithMinHold(c, 2*k.unit)
 		k.b.wantHeld(k.mutex())
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("HasNoEffectAfterALongerHold", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
-		k.advancePast(k.u)
-		k.a.releaseWithMinHold(c, k.u)
+		k.advancePast(k.unit)
+		k.a.releaseWithMinHold(c, k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("MayOutlastTheTTL", func(k *kit) {
-		c := k.mutex(ttl(k.u))
+		c := k.mutex(ttl(k.unit))
 		k.a.wantGranted(c)
-		k.a.releaseWithMinHold(c, 3*k.u)
-		k.advancePast(k.u)
+		k.a.releaseWithMinHold(c, 3*k.unit)
+		k.advancePast(k.unit)
 		k.b.wantHeld(k.mutex())
 	})
 
@@ -77,18 +77,18 @@ func testMinHold(s *suite) {
 	s.test("EndsWithoutALockDelay", func(k *kit) {
 		c := k.mutex(lockDelay(long))
 		k.a.wantGranted(c)
-		k.a.releaseWithMinHold(c, k.u)
-		k.advancePast(k.u)
+		k.a.releaseWithMinHold(c, k.unit)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("TheQueueIsServedInOrderAfterIt", func(k *kit) {
-		c, waiter := k.mutex(), k.mutex(queue(8*k.u))
+		c, waiter := k.mutex(), k.mutex(queue(8*k.unit))
 		k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
-		k.a.releaseWithMinHold(c, k.u)
+		k.a.releaseWithMinHold(c, k.unit)
 		k.b.wantPlace(waiter, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantHeld(k.mutex())
 		k.b.wantGranted(waiter)
 	})

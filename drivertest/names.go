@@ -46,8 +46,8 @@ func testNames(s *suite) {
 		var held, waiting []driver.Claim
 		var listed []string
 		for i, at := range rand.Perm(len(lookalikes)) { // only lookalikes are held
-			c := k.mutex(on(k.lookalike(lookalikes[at])), owner(driver.Owner{Client: "drivertest", PID: i + 1}))
-			w := k.mutex(on(c.Name), owner(c.Owner), queue(long)) // the place must not be confused, either
+			c := k.mutex(named(k.lookalike(lookalikes[at])), owner(driver.Owner{Client: "drivertest", PID: i + 1}))
+			w := k.mutex(named(c.Name), owner(c.Owner), queue(long)) // the place must not be confused, either
 			k.a.wantGranted(c)
 			if refused := k.b.wantPlace(w, 1); refused.Holders != 1 || refused.Holder.Owner.PID != c.Owner.PID {
 				k.Errorf("%+q has %d holders, the first %+v; want one with the PID %d", c.Name, refused.Holders, refused.Holder, c.Owner.PID)
@@ -102,7 +102,7 @@ func testNames(s *suite) {
 		k.a.wantGranted(k.permits(1, 2))
 		k.a.wantPlace(k.permits(1, 2, queue(long)), 1)
 		for _, like := range []string{"semaphore:X", "X:semaphore", "sem:X", "rw:X", "X:2", "X:1", "X:holders", "X:waiters", "X:permits"} {
-			k.b.wantGranted(k.mutex(on(k.lookalike(like))))
+			k.b.wantGranted(k.mutex(named(k.lookalike(like))))
 		}
 		k.b.wantHeld(k.mutex())
 		k.b.wantHoldersWaiters(2, 1)
@@ -114,10 +114,10 @@ func testNames(s *suite) {
 			return k.name + strings.Repeat("a", room%len(pad)) + strings.Repeat(pad, room/len(pad)) + end
 		}
 		for _, pad := range []string{"x", "\u00e9", "\u20ac", "\U0001f512", "'", "{", "\\"} {
-			one, two := k.mutex(on(padded(pad, "1"))), k.mutex(on(padded(pad, "2")))
+			one, two := k.mutex(named(padded(pad, "1"))), k.mutex(named(padded(pad, "2")))
 			k.a.wantGranted(one) // the names differ only in their last byte
 			k.a.wantGranted(two)
-			k.b.wantHeld(k.mutex(on(one.Name)))
+			k.b.wantHeld(k.mutex(named(one.Name)))
 			k.b.mustRelease(two)
 			k.b.mustRenew(one)
 			if e := k.b.entry(one.Name); e.Name != one.Name {
@@ -136,9 +136,9 @@ func testNames(s *suite) {
 	})
 
 	s.test("AppearUnchangedInErrors", func(k *kit) {
-		c := k.mutex(on(k.name + " caf\u00e9 {x} '\\"))
+		c := k.mutex(named(k.name + " caf\u00e9 {x} '\\"))
 		k.a.wantGranted(c)
-		if held := k.b.wantHeld(k.mutex(on(c.Name))); held.Name != c.Name {
+		if held := k.b.wantHeld(k.mutex(named(c.Name))); held.Name != c.Name {
 			k.Errorf("HeldError.Name = %q, want %q", held.Name, c.Name)
 		}
 	})

@@ -18,16 +18,16 @@ import (
 type Network struct {
 	t testing.TB
 
-	mu      sync.Mutex // protects the fields below
-	proxies map[string]*proxy
-	conns   map[net.Conn]bool
-	gate    chan struct{} // requests wait until it is closed; nil means no wait
-	delay   time.Duration // of each request
-	down    bool          // all connections are refused
-	lost    int           // the index of the answer to lose, from 1; 0 means none
-	used    bool          // a request was sent
-	closed  bool
-	loops   sync.WaitGroup
+	mu           sync.Mutex // protects the fields below
+	proxies      map[string]*proxy
+	conns        map[net.Conn]bool
+	gate         chan struct{} // requests wait until it is closed; nil means no wait
+	delay        time.Duration // of each request
+	down         bool          // all connections are refused
+	answerToLose int           // the index of the answer to lose, from 1; 0 means none
+	used         bool          // a request was sent
+	closed       bool
+	loops        sync.WaitGroup
 }
 
 // A proxy accepts connections for one server.
@@ -88,10 +88,10 @@ func (n *Network) Send() (arrives <-chan struct{}, err error) {
 func (n *Network) Answer() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.lost == 0 {
+	if n.answerToLose == 0 {
 		return nil
 	}
-	if n.lost--; n.lost > 0 {
+	if n.answerToLose--; n.answerToLose > 0 {
 		return nil
 	}
 	return errors.New("connection reset by peer")
@@ -103,8 +103,8 @@ var arrived = func() chan struct{} {
 	return c
 }()
 
-// hold delays the requests sent from now on until letArrive, which may be called twice.
-func (n *Network) hold() (letArrive func()) {
+// delayRequests delays all later requests until letArrive, which may be called twice.
+func (n *Network) delayRequests() (letArrive func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	gate := make(chan struct{})
@@ -119,30 +119,30 @@ func (n *Network) hold() (letArrive func()) {
 	})
 }
 
-// slow makes each request take longer by d from now on.
-func (n *Network) slow(d time.Duration) {
+// addDelay makes each request take longer by d from now on.
+func (n *Network) addDelay(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.delay = d
 }
 
-// lose loses the nth answer from now on, and ends its connection. wasLost reports whether
-// the answer was lost. If it was not, wasLost cancels the loss.
-func (n *Network) lose(nth int) (wasLost func() bool) {
+// loseAnswer loses the nth answer from now on, and ends its connection. wasLost reports
+// whether the answer was lost. If it was not, wasLost cancels the loss.
+func (n *Network) loseAnswer(nth int) (wasLost func() bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.lost = nth
+	n.answerToLose = nth
 	return func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		happened := n.lost == 0
-		n.lost = 0
+		happened := n.answerToLose == 0
+		n.answerToLose = 0
 		return happened
 	}
 }
 
-// cut ends all connections, and refuses new ones.
-func (n *Network) cut() {
+// cutConnections ends all connections, and refuses new ones.
+func (n *Network) cutConnections() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = true

@@ -4,75 +4,75 @@ package drivertest
 func testPlace(s *suite) {
 	s.test("EachRepeatKeepsItForAnotherQueueTTL", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		first, second := k.mutex(queue(2*k.u)), k.mutex(queue(long))
+		first, second := k.mutex(queue(2*k.unit)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		for range 3 {
-			k.advance(k.u)
+			k.advance(k.unit)
 			k.a.wantPlace(first, 1)
 		}
-		k.advance(k.u + k.u/4)
+		k.advance(k.unit + k.unit/4)
 		k.b.wantPlace(second, 2)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantPlace(second, 1)
 	})
 
 	s.test("AnExpiredPlaceIsLostAndTheRepeatJoinsAtTheEnd", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
+		first, second := k.mutex(queue(k.unit)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantPlace(first, 2)
 		k.b.wantPlace(second, 1)
 	})
 
 	s.testExact("IsLostAtTheVeryInstant", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
+		first, second := k.mutex(queue(k.unit)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
-		k.advancePast(k.u - instant)
+		k.advancePast(k.unit - clockStep)
 		k.b.wantPlace(second, 2)
-		k.advancePast(instant)
+		k.advancePast(clockStep)
 		k.b.wantPlace(second, 1)
 	})
 
 	s.test("AnExpiredPlaceBlocksATryNoLonger", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3))
-		k.b.wantPlace(k.permits(3, 3, queue(k.u)), 1)
+		k.b.wantPlace(k.permits(3, 3, queue(k.unit)), 1)
 		k.a.wantHeld(k.permits(1, 3))
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantGranted(k.permits(1, 3))
 	})
 
 	s.test("ADeadHeadLetsTheNextIn", func(k *kit) {
 		k.a.wantGranted(k.permits(1, 3))
-		dead, small := k.permits(3, 3, queue(k.u)), k.permits(1, 3, queue(long))
+		dead, small := k.permits(3, 3, queue(k.unit)), k.permits(1, 3, queue(long))
 		k.b.wantPlace(dead, 1)
 		k.a.wantPlace(small, 2)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantGranted(small)
 		k.b.wantNothingToRelease(dead)
 	})
 
 	s.test("AnExpiredPlaceCannotBeReleased", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		waiter := k.mutex(queue(k.u))
+		waiter := k.mutex(queue(k.unit))
 		k.b.wantPlace(waiter, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantNothingToRelease(waiter)
 		k.a.wantHoldersWaiters(1, 0)
 	})
 
 	s.test("ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", func(k *kit) {
-		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
+		holder, dead, alive := k.mutex(), k.mutex(queue(k.unit)), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.a.wantPlace(dead, 1)
 		k.b.wantPlace(alive, 2)
 		k.a.mustRelease(holder) // grants to the dead waiter, which never claims again
 		k.b.wantPlace(alive, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(alive)
 	})
 

@@ -18,21 +18,21 @@ func testPromotion(s *suite) {
 	}
 
 	s.test("LastsAsLongAsThePlace", func(k *kit) {
-		waiter := k.mutex(queue(2 * k.u))
+		waiter := k.mutex(queue(2 * k.unit))
 		promote(k, waiter)
-		k.advance(k.u + k.u/4)
+		k.advance(k.unit + k.unit/4)
 		k.a.wantHeld(k.mutex())
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantGranted(k.mutex())
 		k.b.wantLost(waiter)
 	})
 
 	s.testExact("IsOverAtTheVeryInstant", func(k *kit) {
-		waiter := k.mutex(queue(k.u))
+		waiter := k.mutex(queue(k.unit))
 		promote(k, waiter)
-		k.advancePast(k.u - instant)
+		k.advancePast(k.unit - clockStep)
 		k.a.wantHeld(k.mutex())
-		k.advancePast(instant)
+		k.advancePast(clockStep)
 		k.a.wantGranted(k.mutex())
 		k.b.wantLost(waiter)
 	})
@@ -41,34 +41,34 @@ func testPromotion(s *suite) {
 	// grant for its QueueTTL from the sending of its last claim. The grant lasts at least
 	// as long, because the place began when that claim arrived.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
-		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
+		holder, waiter := k.mutex(), k.mutex(queue(2*k.unit))
 		k.a.wantGranted(holder)
 		k.b.wantPlace(waiter, 1)
-		k.advance(k.u)
+		k.advance(k.unit)
 		k.a.mustRelease(holder)
 		k.a.wantHeld(k.mutex())
-		k.advancePast(k.u + k.u/4)
+		k.advancePast(k.unit + k.unit/4)
 		k.a.wantGranted(k.mutex())
 		k.b.wantLost(waiter)
 	})
 
 	s.test("TheNextAcquireExtendsItToATTL", func(k *kit) {
-		waiter := k.mutex(queue(k.u), ttl(4*k.u))
+		waiter := k.mutex(queue(k.unit), ttl(4*k.unit))
 		promote(k, waiter)
 		k.b.wantGranted(waiter)
-		k.advance(2 * k.u)
+		k.advance(2 * k.unit)
 		k.a.wantHeld(k.mutex())
-		k.advancePast(2 * k.u)
+		k.advancePast(2 * k.unit)
 		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("TheNextRenewalExtendsItToATTL", func(k *kit) {
-		waiter := k.mutex(queue(k.u), ttl(4*k.u))
+		waiter := k.mutex(queue(k.unit), ttl(4*k.unit))
 		promote(k, waiter)
 		k.b.mustRenew(waiter)
-		k.advance(2 * k.u)
+		k.advance(2 * k.unit)
 		k.a.wantHeld(k.mutex())
-		k.advancePast(2 * k.u)
+		k.advancePast(2 * k.unit)
 		k.a.wantGranted(k.mutex())
 	})
 
@@ -94,8 +94,8 @@ func testPromotion(s *suite) {
 
 	s.test("HasTheTTLOfItsClaim", func(k *kit) {
 		for i, kind := range []func(...option) driver.Claim{k.mutex, k.reader} {
-			name := k.nth(i)
-			holder, waiter := k.mutex(on(name)), kind(on(name), queue(long), ttl(2*long))
+			name := k.nthName(i)
+			holder, waiter := k.mutex(named(name)), kind(named(name), queue(long), ttl(2*long))
 			k.a.wantGranted(holder)
 			k.b.wantPlace(waiter, 1)
 			waiter.TTL = 3 * long
@@ -108,12 +108,12 @@ func testPromotion(s *suite) {
 	})
 
 	s.test("AnExpiredGrantPassesToTheNextWaiter", func(k *kit) {
-		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
+		holder, dead, alive := k.mutex(), k.mutex(queue(k.unit)), k.mutex(queue(long))
 		k.a.wantGranted(holder)
 		k.a.wantPlace(dead, 1)
 		k.b.wantPlace(alive, 2)
 		k.a.mustRelease(holder)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantHeld(k.mutex()) // this claim grants the name to the next waiter
 		g := k.b.wantGranted(alive)
 		k.a.wantFences(g.Fence)

@@ -103,23 +103,23 @@ func testQueue(s *suite) {
 	})
 
 	s.test("ADeadHoldersNameGoesToTheHeadAndNotToTheNextClaim", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(k.u)))
-		first := k.mutex(queue(8 * k.u))
+		k.a.wantGranted(k.mutex(ttl(k.unit)))
+		first := k.mutex(queue(8 * k.unit))
 		k.a.wantPlace(first, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantHeld(k.mutex())
-		k.b.wantPlace(k.mutex(queue(8*k.u)), 1)
+		k.b.wantPlace(k.mutex(queue(8*k.unit)), 1)
 		k.a.wantGranted(first)
 	})
 
 	s.test("AWaiterNeedsNoOtherEventThanTheExpiry", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(k.u)))
-		waiter := k.mutex(queue(8 * k.u))
+		k.a.wantGranted(k.mutex(ttl(k.unit)))
+		waiter := k.mutex(queue(8 * k.unit))
 		held := k.b.wantPlace(waiter, 1)
-		if held.RetryAfter <= 0 || held.RetryAfter > k.u+k.u/4+k.s.Uncertainty {
+		if held.RetryAfter <= 0 || held.RetryAfter > k.unit+k.unit/4+k.s.Uncertainty {
 			k.Errorf("RetryAfter = %v; want when the holder expires", held.RetryAfter)
 		}
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(waiter)
 	})
 

@@ -85,14 +85,14 @@ func testRaise(s *suite) {
 	})
 
 	s.test("NeitherCreatesNorExtends", func(k *kit) {
-		c, waiter := k.mutex(ttl(2*k.u)), k.mutex(queue(long))
+		c, waiter := k.mutex(ttl(2*k.unit)), k.mutex(queue(long))
 		k.wantNothingToRaise(c) // never held
 		g := k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
 		k.wantNothingToRaise(waiter)
-		k.advance(k.u)
+		k.advance(k.unit)
 		k.a.mustRaise(c, g.Fence+9)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.wantNothingToRaise(c)
 		k.b.wantGranted(waiter)
 		k.b.mustRelease(waiter)
@@ -115,7 +115,7 @@ func testRaise(s *suite) {
 		for i, x := range []struct{ minFence, want uint64 }{
 			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},
 		} {
-			c := k.mutex(on(k.nth(i)))
+			c := k.mutex(named(k.nthName(i)))
 			c.MinFence = x.minFence
 			if g := k.a.wantGranted(c); g.Fence != x.want {
 				k.Errorf("with the MinFence %d at %d the fence is %d, want %d", x.minFence, now, g.Fence, x.want)

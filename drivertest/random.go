@@ -16,7 +16,7 @@ import (
 func testRandom(s *suite) {
 	s.timeless = true
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
-		k.cases(func(t *rapid.T, isTooLong func() bool) {
+		k.runCases(func(t *rapid.T, isTooLong func() bool) {
 			r := newRandom(k, t)
 			actions := map[string]func(*rapid.T){
 				"acquire": r.acquire,
@@ -26,7 +26,7 @@ func testRandom(s *suite) {
 				"settle":  r.release, // releases must be as frequent as claims, otherwise few claims are granted
 				"break":   r.breakOne,
 				"advance": r.advance,
-				"":        r.compare,
+				"":        r.compareEntries,
 			}
 			for name, act := range actions {
 				actions[name] = func(t *rapid.T) {
@@ -41,15 +41,15 @@ func testRandom(s *suite) {
 
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
 		// The effect of one client's call is visible to the other at once.
-		k.cases(func(t *rapid.T, _ func() bool) {
+		k.runCases(func(t *rapid.T, _ func() bool) {
 			name := k.newName()
-			c := k.mutex(on(name))
+			c := k.mutex(named(name))
 			if rapid.Bool().Draw(t, "reader") {
-				c = k.reader(on(name))
+				c = k.reader(named(name))
 			}
 			held := false
 			for range rapid.IntRange(1, 12).Draw(t, "steps") {
-				d := k.either(t)
+				d := k.eitherClient(t)
 				switch rapid.IntRange(0, 2).Draw(t, "operation") {
 				case 0:
 					_, err := d.Acquire(k.ctx, c)
@@ -78,27 +78,27 @@ func testRandom(s *suite) {
 }
 
 const (
-	randomTime = time.Minute // after this time a subtest begins no case and no operation
-	shortCases = 8           // the number of cases with -short and a real clock
+	maxRandomTime = time.Minute // after this time a subtest begins no case and no operation
+	maxShortCases = 8           // the number of cases with -short and a real clock
 )
 
-// cases runs f on random cases, each with the time limit of a subtest. isTooLong reports
-// whether the subtest has taken so long that the case must end.
-func (k *kit) cases(f func(t *rapid.T, isTooLong func() bool)) {
+// runCases runs f on random cases, each with the time limit of a subtest. isTooLong
+// reports whether the subtest has taken so long that the case must end.
+func (k *kit) runCases(f func(t *rapid.T, isTooLong func() bool)) {
 	subtestCtx, done, failed := k.ctx, 0, false
-	isTooLong := func() bool { return time.Since(k.began) > randomTime }
+	isTooLong := func() bool { return time.Since(k.began) > maxRandomTime }
 	defer func() {
 		if k.ctx = subtestCtx; isTooLong() {
-			k.T.Logf("the answers took so long that the subtest ended after %v, with %d random cases", randomTime, done)
+			k.T.Logf("the answers took so long that the subtest ended after %v, with %d random cases", maxRandomTime, done)
 		}
 	}()
 	// rapid repeats a failed case, to make it shorter. Then the time does not count.
 	rapid.Check(k, func(t *rapid.T) {
 		shrinking := failed
-		if !shrinking && (isTooLong() || k.s.short && done == shortCases) {
+		if !shrinking && (isTooLong() || k.s.short && done == maxShortCases) {
 			return
 		}
-		ctx, cancel := k.s.caseContext(k.T, k.u)
+		ctx, cancel := k.s.caseContext(k.T, k.unit)
 		defer cancel()
 		k.ctx = ctx
 		k.setDeadline(ctx)
@@ -109,9 +109,9 @@ func (k *kit) cases(f func(t *rapid.T, isTooLong func() bool)) {
 	})
 }
 
-// either draws one of the clients. It draws a bool, because rapid prints drawn values,
-// and a client may contain a password.
-func (k *kit) either(t *rapid.T) *client {
+// eitherClient draws one of the clients. It draws a bool, because rapid prints drawn
+// values, and a client may contain a password.
+func (k *kit) eitherClient(t *rapid.T) *client {
 	if rapid.Bool().Draw(t, "by the second client") {
 		return k.b
 	}
@@ -120,28 +120,28 @@ func (k *kit) either(t *rapid.T) *client {
 
 func (k *kit) newName() string { return fmt.Sprintf("%s/%d", k.name, serial.Add(1)) }
 
-// random is one random case: some claims of one or two names, and both drivers.
-type random struct {
+// randomCase is one random case: some claims of one or two names, and both drivers.
+type randomCase struct {
 	k           *kit
 	oracle      driver.Driver
 	unit        time.Duration
 	claims      []driver.Claim
 	names       []string
-	last        []pair // for each claim, the fences of its last grant
-	fences      map[string][]pair
+	lastFences  []fencePair // for each claim, the fences of its last grant
+	fences      map[string][]fencePair
 	highest     map[string]uint64 // for each name, the highest fence granted so far
 	minFences   []uint64          // for each claim, the least fence that it may get
 	fencesEqual bool              // fences must be equal, and not only in the same order
 }
 
-// pair is a fence of the backend under test, and the oracle's for the same grant.
-type pair struct{ got, want uint64 }
+// fencePair is a fence of the backend under test, and the oracle's for the same grant.
+type fencePair struct{ got, want uint64 }
 
-func newRandom(k *kit, t *rapid.T) *random {
-	r := &random{k: k, unit: long, fences: map[string][]pair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.NodeClocksDiffer}
+func newRandom(k *kit, t *rapid.T) *randomCase {
+	r := &randomCase{k: k, unit: long, fences: map[string][]fencePair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.NodeClocksDiffer}
 	o := &memlock.Options{}
 	if k.s.Clock != nil {
-		r.unit, o.Now = k.u, k.s.Clock.Now
+		r.unit, o.Now = k.unit, k.s.Clock.Now
 	} else {
 		o.Now = memlock.NewClock(time.Now()).Now // stands still: no lease ends on the other side
 	}
@@ -162,78 +162,76 @@ func newRandom(k *kit, t *rapid.T) *random {
 		} else {
 			weight = rapid.IntRange(1, limit).Draw(t, "weight")
 		}
-		c := k.permits(weight, limit, on(rapid.SampledFrom(r.names).Draw(t, "name")))
+		c := k.permits(weight, limit, named(rapid.SampledFrom(r.names).Draw(t, "name")))
 		c.Owner.Client = fmt.Sprintf("claim %d", i)
 		c.TTL, c.QueueTTL = r.drawDuration(t, "TTL", 1), r.drawDuration(t, "queue TTL", 1)
 		c.LockDelay = r.drawDuration(t, "lock-delay", 0)
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
-		c.Value, c.ValueBelow = r.value(t, "value"), r.value(t, "above")
+		c.Value, c.ValueBelow = r.drawValue(t, "value"), r.drawValue(t, "above")
 		r.claims = append(r.claims, c)
 	}
-	r.last, r.minFences = make([]pair, len(r.claims)), make([]uint64, len(r.claims))
+	r.lastFences, r.minFences = make([]fencePair, len(r.claims)), make([]uint64, len(r.claims))
 	return r
 }
 
 // drawDuration draws one of few multiples of the unit, so that ends often coincide.
-func (r *random) drawDuration(t *rapid.T, what string, least int) time.Duration {
+func (r *randomCase) drawDuration(t *rapid.T, what string, least int) time.Duration {
 	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
 }
 
-// value draws one of a few values, and often none.
-func (r *random) value(t *rapid.T, what string) []byte {
+// drawValue draws one of a few values, and often none.
+func (r *randomCase) drawValue(t *rapid.T, what string) []byte {
 	if r.k.s.IsQuorum {
 		return nil
 	}
 	return rapid.SampledFrom([][]byte{nil, nil, nil, {}, {0}, []byte("a"), []byte("ab"), {0xff}}).Draw(t, what)
 }
 
-func (r *random) client(t *rapid.T) *client {
-	return r.k.either(t)
-}
-
-// owner returns the client that sends a claim or releases it. On a quorum it is always
-// the same client, because releases of a refused try may still be under way: they would
-// end a lease that another client gets with the same token.
-func (r *random) owner(t *rapid.T, claim int) *client {
+// clientFor returns the client that sends a claim or releases it. On a quorum it is
+// always the same client, because releases of a refused try may still be under way: they
+// would end a lease that another client gets with the same token.
+func (r *randomCase) clientFor(t *rapid.T, claim int) *client {
 	if r.k.s.IsQuorum {
 		return []*client{r.k.a, r.k.b}[claim%2]
 	}
-	return r.client(t)
+	return r.k.eitherClient(t)
 }
 
-func (r *random) claim(t *rapid.T) int { return rapid.IntRange(0, len(r.claims)-1).Draw(t, "claim") }
+func (r *randomCase) drawClaim(t *rapid.T) int {
+	return rapid.IntRange(0, len(r.claims)-1).Draw(t, "claim")
+}
 
-func (r *random) acquire(t *rapid.T) {
-	i := r.claim(t)
+func (r *randomCase) acquire(t *rapid.T) {
+	i := r.drawClaim(t)
 	c := r.claims[i]
 	c.Queue = rapid.Bool().Draw(t, "queue")
 	c.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
 	if r.minFences[i] == 0 {
 		r.minFences[i] = r.highest[c.Name] + 1
 	}
-	got, gotErr := r.owner(t, i).Acquire(r.k.ctx, c)
+	got, gotErr := r.clientFor(t, i).Acquire(r.k.ctx, c)
 	want, wantErr := r.oracle.Acquire(r.k.ctx, c)
 	r.wantSame(t, "Acquire", gotErr, wantErr)
 	if gotErr != nil {
 		return
 	}
 	r.fencesEqual = r.fencesEqual && got.Fences == want.Fences // a driver may grant fewer fences than requested
-	if r.wantSameOrder(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.minFences[i] {
+	if r.wantSameOrder(t, c.Name, fencePair{got.Fence, want.Fence}); got.Fence < r.minFences[i] {
 		t.Fatalf("fence %d, and %d was granted before the claim was sent", got.Fence, r.minFences[i]-1)
 	}
 	r.highest[c.Name] = max(r.highest[c.Name], got.Fence+uint64(got.Fences)-1)
-	r.last[i] = pair{got.Fence, want.Fence}
+	r.lastFences[i] = fencePair{got.Fence, want.Fence}
 }
 
 // renew renews a batch in which names and leases may occur several times.
-func (r *random) renew(t *rapid.T) {
+func (r *randomCase) renew(t *rapid.T) {
 	var batch []driver.LeaseRef
 	for range rapid.IntRange(0, 3).Draw(t, "batch") {
-		l := lease(r.claims[r.claim(t)])
+		l := lease(r.claims[r.drawClaim(t)])
 		if rapid.IntRange(0, 4).Draw(t, "of another name") == 0 {
 			l.Name = rapid.SampledFrom(r.names).Draw(t, "name")
 		}
-		l.TTL, l.Value = r.drawDuration(t, "TTL", 1), r.value(t, "value")
+		l.TTL, l.Value = r.drawDuration(t, "TTL", 1), r.drawValue(t, "value")
 		for _, same := range batch {
 			if same.Token == l.Token {
 				l.TTL = same.TTL // otherwise either of the two could be the last
@@ -241,7 +239,7 @@ func (r *random) renew(t *rapid.T) {
 		}
 		batch = append(batch, l)
 	}
-	got, err := r.client(t).Renew(r.k.ctx, batch)
+	got, err := r.k.eitherClient(t).Renew(r.k.ctx, batch)
 	want, _ := r.oracle.Renew(r.k.ctx, batch)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("Renew: %d answers, %v; want %d", len(got), err, len(want))
@@ -251,23 +249,23 @@ func (r *random) renew(t *rapid.T) {
 	}
 }
 
-func (r *random) release(t *rapid.T) {
-	i := r.claim(t)
+func (r *randomCase) release(t *rapid.T) {
+	i := r.drawClaim(t)
 	l := lease(r.claims[i])
 	if rapid.IntRange(0, 3).Draw(t, "minimum hold") == 0 {
 		l.MinHold = r.drawDuration(t, "for", 0)
 	}
-	l.Value = r.value(t, "value")
-	r.wantSame(t, "Release", r.owner(t, i).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
+	l.Value = r.drawValue(t, "value")
+	r.wantSame(t, "Release", r.clientFor(t, i).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
 	r.minFences[i] = 0
 }
 
 // breakOne breaks the last lease of a claim, or a fence next to it if fences are equal.
 // Otherwise the backend under test may have granted that fence to another claim.
-func (r *random) breakOne(t *rapid.T) {
-	breaker, ok := r.client(t).Driver.(driver.LeaseBreaker)
-	i := r.claim(t)
-	if !ok || r.last[i].got == 0 {
+func (r *randomCase) breakOne(t *rapid.T) {
+	breaker, ok := r.k.eitherClient(t).Driver.(driver.LeaseBreaker)
+	i := r.drawClaim(t)
+	if !ok || r.lastFences[i].got == 0 {
 		return
 	}
 	off := uint64(0)
@@ -278,19 +276,19 @@ func (r *random) breakOne(t *rapid.T) {
 	by := driver.Owner{Client: "op"}
 	name := r.claims[i].Name
 	r.wantSame(t, "Break",
-		breaker.Break(r.k.ctx, name, r.last[i].got+off, delay, by),
-		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
+		breaker.Break(r.k.ctx, name, r.lastFences[i].got+off, delay, by),
+		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.lastFences[i].want+off, delay, by))
 }
 
 // advance lets time pass with an injected clock, often to the end of a lease or place, or
 // just before it.
-func (r *random) advance(t *rapid.T) {
+func (r *randomCase) advance(t *rapid.T) {
 	if r.k.s.Clock == nil {
 		return
 	}
 	d := r.drawDuration(t, "time", 0)
 	if d > 0 && rapid.IntRange(0, 3).Draw(t, "just before") == 0 {
-		d -= instant
+		d -= clockStep
 	}
 	r.k.s.Clock.Advance(d)
 }

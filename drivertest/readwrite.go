@@ -67,12 +67,12 @@ func testReadWrite(s *suite) {
 	})
 
 	s.test("ADeadReaderDoesNotLiveOnBecauseAnotherRenews", func(k *kit) {
-		dead, alive := k.reader(ttl(2*k.u)), k.reader(ttl(2*k.u))
+		dead, alive := k.reader(ttl(2*k.unit)), k.reader(ttl(2*k.unit))
 		k.a.wantGranted(dead)
 		k.b.wantGranted(alive)
-		k.advance(k.u)
+		k.advance(k.unit)
 		k.b.mustRenew(alive)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantLost(dead)
 		k.b.mustRelease(alive)
 		k.a.wantGranted(k.mutex())

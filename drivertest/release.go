@@ -16,9 +16,9 @@ func testRelease(s *suite) {
 	})
 
 	s.test("StaleReleaseDoesNotFreeTheNewHolder", func(k *kit) {
-		old, next := k.mutex(ttl(k.u)), k.mutex()
+		old, next := k.mutex(ttl(k.unit)), k.mutex()
 		k.a.wantGranted(old)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		g := k.b.wantGranted(next)
 		k.a.wantNothingToRelease(old)
 		k.b.wantFences(g.Fence)
@@ -26,9 +26,9 @@ func testRelease(s *suite) {
 	})
 
 	s.test("OfAnExpiredLeaseSaysNotHeld", func(k *kit) {
-		c := k.mutex(ttl(k.u))
+		c := k.mutex(ttl(k.unit))
 		k.a.wantGranted(c)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantNothingToRelease(c)
 	})
 
@@ -121,7 +121,7 @@ func testRelease(s *suite) {
 		holder := k.mutex()
 		k.a.wantGranted(holder)
 		var waiters []driver.Claim
-		for i := range s.fewer(100) {
+		for i := range s.fewerIfFar(100) {
 			c := k.mutex(queue(long))
 			k.b.wantPlace(c, i+1)
 			waiters = append(waiters, c)

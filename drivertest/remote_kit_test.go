@@ -19,14 +19,14 @@ type remote struct {
 	network network
 	net     *drivertest.Network
 
-	mu   sync.Mutex // protects held
-	held []*request // requests that the network has delayed
+	mu      sync.Mutex // protects delayed
+	delayed []*request // requests that the network has delayed
 }
 
 // network is a fault of the network, or of its client. All fields may be nil.
 type network struct {
-	late         func(p *request, others []*request, late bool) bool  // reports whether the server treats p as late
-	arrive       func(ctx context.Context, done <-chan struct{})      // waits for the answer, instead of until ctx ends
+	isLate       func(p *request, others []*request, late bool) bool  // reports whether the server treats p as late
+	awaitAnswer  func(ctx context.Context, done <-chan struct{})      // waits for the answer, instead of until ctx ends
 	onLostAnswer func(r *remote, p *request, send func() error) error // returns p's result after its answer was lost
 }
 
@@ -62,7 +62,7 @@ func send[T any](ctx context.Context, r *remote, p *request, do func(ctx context
 	case <-arrives:
 	default:
 		r.mu.Lock()
-		r.held = append(r.held, p)
+		r.delayed = append(r.delayed, p)
 		r.mu.Unlock()
 	}
 	done := make(chan struct{})
@@ -70,8 +70,8 @@ func send[T any](ctx context.Context, r *remote, p *request, do func(ctx context
 		defer close(done)
 		<-arrives
 		late := p.hasEnd && !now().Before(p.end)
-		if r.network.late != nil {
-			late = r.network.late(p, r.heldRequests(), late)
+		if r.network.isLate != nil {
+			late = r.network.isLate(p, r.delayedRequests(), late)
 		}
 		answer, err = do(context.WithoutCancel(ctx), late)
 		if lost := r.net.Answer(); lost != nil {
@@ -84,8 +84,8 @@ func send[T any](ctx context.Context, r *remote, p *request, do func(ctx context
 			}
 		}
 	}()
-	if r.network.arrive != nil {
-		r.network.arrive(ctx, done)
+	if r.network.awaitAnswer != nil {
+		r.network.awaitAnswer(ctx, done)
 	} else {
 		select {
 		case <-done:
@@ -103,10 +103,10 @@ func send[T any](ctx context.Context, r *remote, p *request, do func(ctx context
 	}
 }
 
-func (r *remote) heldRequests() []*request {
+func (r *remote) delayedRequests() []*request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held
+	return r.delayed
 }
 
 func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {

@@ -8,25 +8,25 @@ import (
 
 func testRenew(s *suite) {
 	s.test("MakesTheLeaseLastItsTTLFromNow", func(k *kit) {
-		c := k.mutex(ttl(2 * k.u))
+		c := k.mutex(ttl(2 * k.unit))
 		k.a.wantGranted(c)
 		for range 3 { // again and again
-			k.advance(k.u)
+			k.advance(k.unit)
 			k.a.mustRenew(c)
 		}
-		k.advance(k.u + k.u/4)
+		k.advance(k.unit + k.unit/4)
 		k.b.wantHeld(k.mutex())
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.mutex())
 	})
 
 	s.test("NeverShortens", func(k *kit) {
-		c := k.mutex(ttl(4 * k.u))
+		c := k.mutex(ttl(4 * k.unit))
 		k.a.wantGranted(c)
-		if err := k.a.renew(c, k.u); err != nil {
+		if err := k.a.renew(c, k.unit); err != nil {
 			k.Fatal(err)
 		}
-		k.advance(2 * k.u)
+		k.advance(2 * k.unit)
 		k.b.wantHeld(k.mutex())
 		k.a.mustRenew(c)
 	})
@@ -43,9 +43,9 @@ func testRenew(s *suite) {
 	})
 
 	s.test("NeverRevivesAnExpiredLease", func(k *kit) {
-		c := k.mutex(ttl(k.u))
+		c := k.mutex(ttl(k.unit))
 		k.a.wantGranted(c)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantLost(c)
 		k.b.wantHoldersWaiters(0, 0)
 		k.b.wantGranted(k.mutex())
@@ -53,24 +53,24 @@ func testRenew(s *suite) {
 	})
 
 	s.test("StaleTokenDoesNotRenewTheNewHolder", func(k *kit) {
-		old, next := k.mutex(ttl(k.u)), k.mutex(ttl(2*k.u))
+		old, next := k.mutex(ttl(k.unit)), k.mutex(ttl(2*k.unit))
 		k.a.wantGranted(old)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(next)
 		if err := k.a.renew(old, long); !errors.Is(err, driver.ErrNoSuchLease) {
 			k.Fatalf("Renew by the stale holder: %v; want ErrNoSuchLease", err)
 		}
-		k.advancePast(2 * k.u)
+		k.advancePast(2 * k.unit)
 		k.a.wantGranted(k.mutex())
 	})
 
 	s.test("DoesNotExtendOtherLeasesOfTheName", func(k *kit) {
-		own, other := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
+		own, other := k.permits(1, 2, ttl(2*k.unit)), k.permits(1, 2, ttl(2*k.unit))
 		k.a.wantGranted(own)
 		k.b.wantGranted(other)
-		k.advance(k.u)
+		k.advance(k.unit)
 		k.a.mustRenew(own)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantLost(other)
 	})
 
@@ -102,14 +102,14 @@ func testRenew(s *suite) {
 	s.test("AnEmptyBatchHasNoAnswers", func(k *kit) { k.a.renewAll() })
 
 	s.test("AnswersEachLeaseOfABatchInOrder", func(k *kit) {
-		own := []driver.Claim{k.mutex(), k.mutex(on(k.nth(1))), k.mutex(on(k.nth(2)))}
+		own := []driver.Claim{k.mutex(), k.mutex(named(k.nthName(1))), k.mutex(named(k.nthName(2)))}
 		for _, c := range own {
 			k.a.wantGranted(c)
 		}
-		stale := k.mutex(on(k.nth(3)))
+		stale := k.mutex(named(k.nthName(3)))
 		k.a.wantGranted(stale)
 		k.a.mustRelease(stale)
-		unknown := k.mutex(on(k.nth(4)))
+		unknown := k.mutex(named(k.nthName(4)))
 		others := own[1]
 		others.Token = driver.NewToken()
 
@@ -124,18 +124,18 @@ func testRenew(s *suite) {
 		first, second, third := k.permits(1, 2), k.permits(1, 2), k.permits(1, 2)
 		k.a.wantGranted(first)
 		k.a.wantGranted(second)
-		other := k.mutex(on(k.nth(1)))
+		other := k.mutex(named(k.nthName(1)))
 		k.a.wantGranted(other)
 		k.wantAnswers("nil, lost, nil, nil, nil", k.a.renewAll(
 			lease(first), lease(third), lease(other), lease(second), lease(first)))
 	})
 
 	s.test("EveryLeaseOfALargeBatchIsRenewed", func(k *kit) {
-		n := s.fewer(300)
+		n := s.fewerIfFar(300)
 		claims := make([]driver.Claim, n)
 		leases := make([]driver.LeaseRef, n)
 		for i := range claims {
-			claims[i] = k.mutex(on(k.nth(i)), ttl(2*long)) // long enough even if this loop is slow
+			claims[i] = k.mutex(named(k.nthName(i)), ttl(2*long)) // long enough even if this loop is slow
 			k.a.wantGranted(claims[i])
 			leases[i] = lease(claims[i])
 			leases[i].TTL = 10 * long
@@ -146,7 +146,7 @@ func testRenew(s *suite) {
 			}
 		}
 		for i := range claims {
-			if left := k.onlyHolder(k.b.entry(k.nth(i)).Holders).ExpiresIn; left <= 5*long {
+			if left := k.onlyHolder(k.b.entry(k.nthName(i)).Holders).ExpiresIn; left <= 5*long {
 				k.Fatalf("lease %d lasts %v after its renewal for %v", i, left, 10*long)
 			}
 		}

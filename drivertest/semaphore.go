@@ -52,11 +52,11 @@ func testSemaphore(s *suite) {
 	})
 
 	s.test("ADeadHoldersPermitIsFreeAfterItsExpiry", func(k *kit) {
-		dead := k.permits(1, 2, ttl(k.u))
+		dead := k.permits(1, 2, ttl(k.unit))
 		k.a.wantGranted(dead)
 		k.a.wantGranted(k.permits(1, 2))
 		k.b.wantHeld(k.permits(1, 2))
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantGranted(k.permits(1, 2))
 		k.b.wantHeld(k.permits(1, 2))
 		k.a.wantNothingToRelease(dead)

@@ -38,7 +38,7 @@ func testSessions(s *suite) {
 			var want []string
 			for _, foreign := range foreignNames {
 				want = append(want, k.name+foreign)
-				k.a.wantGranted(k.mutex(on(k.name+foreign), owner(who)))
+				k.a.wantGranted(k.mutex(named(k.name+foreign), owner(who)))
 			}
 			slices.Sort(want)
 			for i, open := range s.Sessions {
@@ -57,12 +57,12 @@ func testSessions(s *suite) {
 				var claims []driver.Claim
 				var leases []driver.LeaseRef
 				for _, foreign := range foreignNames {
-					claims = append(claims, k.mutex(on(fmt.Sprintf("%s%d/%s", k.name, i, foreign)), owner(who)))
+					claims = append(claims, k.mutex(named(fmt.Sprintf("%s%d/%s", k.name, i, foreign)), owner(who)))
 					leases = append(leases, lease(claims[len(claims)-1]))
 				}
 				one.wantAllGranted(claims)
 				for _, c := range claims {
-					k.a.wantHeld(k.mutex(on(c.Name)))
+					k.a.wantHeld(k.mutex(named(c.Name)))
 				}
 				for j, err := range slices.Concat(one.renewAll(leases...), k.a.renewAll(leases...)) {
 					if err != nil {
@@ -83,9 +83,9 @@ func (k *kit) openAs(open func(t testing.TB) driver.Driver) *client {
 // checkAgreement requires that a and b see the same state of a name while they lock it.
 func (k *kit) checkAgreement(a, b *client, name string, who driver.Owner) {
 	k.Helper()
-	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
+	holder, waiter := k.mutex(named(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(named(name), owner(who), queue(long))
 	g := a.wantGranted(holder)
-	refused := b.wantHeld(k.mutex(on(name)))
+	refused := b.wantHeld(k.mutex(named(name)))
 	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !h.Owner.Equal(who) {
 		k.Errorf("%+q is held by %+v; for the other client %+q is held by %+v", name, g, refused.Name, h)
 	}

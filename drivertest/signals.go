@@ -46,16 +46,16 @@ func testSignals(s *suite) {
 	})
 
 	s.test("AWaiterGetsASignalWhenAnotherClientFindsTheHolderExpired", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(k.u)))
-		waiter := k.mutex(queue(8 * k.u))
+		k.a.wantGranted(k.mutex(ttl(k.unit)))
+		waiter := k.mutex(queue(8 * k.unit))
 		signals := k.b.listen()
 		k.b.wantPlace(waiter, 1)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantHeld(k.mutex())
 		signals.wantSignal(driver.SignalGranted, waiter)
 	})
 
-	testOpening(s)
+	testOpeningSignals(s)
 
 	s.test("AForcedOutHolderGetsASignalOfItsLoss", func(k *kit) {
 		one, two := k.permits(1, 2), k.permits(1, 2)

@@ -4,10 +4,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testOpening requires a SignalRetry for the head of the queue if its name will open
-// without a request. Otherwise the name stays idle until the head repeats its claim,
+// testOpeningSignals requires a SignalRetry for the head of the queue if its name will
+// open without a request. Otherwise the name stays idle until the head repeats its claim,
 // because its last answer had a later time, or it was not the head then.
-func testOpening(s *suite) {
+func testOpeningSignals(s *suite) {
 	s.test("TheHeadGetsARetryWhenOnlyTheMinHoldIsLeft", func(k *kit) {
 		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		signals := k.b.listen()
@@ -48,12 +48,12 @@ func testOpening(s *suite) {
 	})
 
 	s.test("TheNextGetsARetryWhenTheHeadLosesItsPlaceDuringALockDelay", func(k *kit) {
-		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
+		first, second := k.mutex(queue(k.unit)), k.mutex(queue(long))
 		signals := k.b.listen()
-		k.a.wantGranted(k.mutex(ttl(k.u), lockDelay(long)))
+		k.a.wantGranted(k.mutex(ttl(k.unit), lockDelay(long)))
 		k.b.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantHeld(k.mutex())
 		signals.awaitRetry(second)
 	})

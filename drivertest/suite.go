@@ -24,8 +24,8 @@ type suite struct {
 	short    bool // -short, and time is real
 	timeless bool // failures count even if the subtest was late, see late.go
 
-	tests sync.WaitGroup // subtests that run in parallel
-	turn  chan struct{}  // for the basics: closed when all earlier subtests have been reported
+	tests           sync.WaitGroup // subtests that run in parallel
+	earlierReported chan struct{}  // for the basics: closed when all earlier subtests have been reported
 }
 
 // forTopic returns the suite for one topic.
@@ -39,10 +39,10 @@ func (s *suite) forTopic(t *testing.T, topic topic) *suite {
 
 // running is the state that the topics of one Run share.
 type running struct {
-	stalls stalls
-	failed atomic.Bool
-	trip   atomic.Int64  // the time of the fastest grant of the basics, in ns; 0 if -run skipped them
-	ended  chan struct{} // closed some time after the first failure: no other subtest begins
+	stalls       stalls
+	failed       atomic.Bool
+	fastestGrant atomic.Int64  // the time of the fastest grant of the basics, in ns; 0 if -run skipped them
+	ended        chan struct{} // closed some time after the first failure: no other subtest begins
 }
 
 func newRunning() *running { return &running{ended: make(chan struct{})} }
@@ -68,9 +68,9 @@ func (s *suite) isOver() bool {
 	}
 }
 
-// slots limits the parallel subtests of this process. They mostly wait for time to pass,
-// so there may be many more of them than processors, unless -parallel sets their number.
-var slots = sync.OnceValue(func() chan struct{} {
+// subtestSlots limits the parallel subtests of this process. They mostly wait for time to
+// pass, so there may be many more of them than processors, unless -parallel sets it.
+var subtestSlots = sync.OnceValue(func() chan struct{} {
 	n := 48
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "test.parallel" {
@@ -84,13 +84,13 @@ var slots = sync.OnceValue(func() chan struct{} {
 // run in parallel. An injected clock moves for all subtests, so then they run one after
 // the other. It does not use testing's Parallel, with which a subtest begins only after
 // Run has returned.
-func (s *suite) test(name string, f func(k *kit)) { s.lookAt(s.look, name, f) }
+func (s *suite) test(name string, f func(k *kit)) { s.testWithAdvice(s.advice, name, f) }
 
-// lookAt is test for a subtest with its own "look at" text.
-func (s *suite) lookAt(look, name string, f func(k *kit)) {
-	before, own := s.turn, make(chan struct{})
+// testWithAdvice is test for a subtest with its own "look at" text.
+func (s *suite) testWithAdvice(advice, name string, f func(k *kit)) {
+	before, own := s.earlierReported, make(chan struct{})
 	if s.name == basics {
-		s.turn = own
+		s.earlierReported = own
 	}
 	reported := sync.OnceFunc(func() { close(own) })
 	do := func() {
@@ -100,16 +100,16 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 			if s.isOver() {
 				t.Skip("not run: " + alreadyFailed)
 			}
-			s.attempt(t, look, before, f)
+			s.attempt(t, advice, before, f)
 		})
 	}
 	if s.Clock != nil {
 		do()
 		return
 	}
-	slots() <- struct{}{} // in order, because a subtest of the basics waits for the earlier ones
+	subtestSlots() <- struct{}{} // in order, because a subtest of the basics waits for the earlier ones
 	s.tests.Go(func() {
-		defer func() { <-slots() }()
+		defer func() { <-subtestSlots() }()
 		do()
 	})
 }

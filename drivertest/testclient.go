@@ -28,7 +28,7 @@ func testClient(s *suite) {
 
 	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
 		first := k.mustLock(k.newClient(nil))
-		waiter := k.waiter(nil)
+		waiter := k.startWaiter(nil)
 		k.mustUnlock(first)
 		second := waiter.wantGranted()
 		if second.Fence() <= first.Fence() {
@@ -42,7 +42,7 @@ func testClient(s *suite) {
 	} {
 		s.test(name, func(k *kit) {
 			first := k.mustLock(k.newClient(nil))
-			waiter := k.waiter(nil)
+			waiter := k.startWaiter(nil)
 			waiter.endCtx(end)
 			if err := waiter.wantError(); !errors.Is(err, end) || end == context.DeadlineExceeded && !errors.Is(err, pawl.ErrHeld) {
 				k.Errorf("Lock: %v; want %v, and ErrHeld after a deadline", err, end)
@@ -66,7 +66,7 @@ func testClient(s *suite) {
 				ended <- err
 			}()
 		}
-		waiter := k.waiter(nil) // its place is among theirs
+		waiter := k.startWaiter(nil) // its place is among theirs
 		cancel()
 		for range cap(ended) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -82,7 +82,7 @@ func testClient(s *suite) {
 	s.test("CloseReleasesLeasesAndLeavesQueues", func(k *kit) {
 		holder := k.newClient(nil)
 		first := k.mustLock(holder)
-		waiter, next := k.waiter(nil), k.waiter(nil)
+		waiter, next := k.startWaiter(nil), k.startWaiter(nil)
 		k.closeClient(waiter.c)
 		if err := waiter.wantError(); !errors.Is(err, pawl.ErrClosed) {
 			k.Errorf("Lock: %v; want ErrClosed", err)

@@ -12,7 +12,7 @@ import (
 func quickRenewal(k *kit) *pawl.Options {
 	o := &pawl.Options{TTL: 3 * time.Second}
 	if k.s.Clock == nil {
-		o.TTL = max(o.TTL, 12*k.u)
+		o.TTL = max(o.TTL, 12*k.unit)
 	}
 	return o
 }
@@ -22,7 +22,7 @@ func testClientLoss(s *suite) {
 	if s.canBreak {
 		s.test("ABreakReachesTheHolderAndLetsTheNextIn", func(k *kit) {
 			first := k.mustLock(k.newClient(quickRenewal(k)))
-			waiter := k.waiter(nil)
+			waiter := k.startWaiter(nil)
 			op := k.newClient(&pawl.Options{ID: "op"})
 			if err := op.Break(k.ctx, k.name, first.Fence(), &pawl.BreakOptions{Delay: -1}); err != nil {
 				k.Fatal(err)
@@ -46,7 +46,7 @@ func testClientLoss(s *suite) {
 			if err := k.newClient(nil).Break(k.ctx, k.name, first.Fence(), nil); err != nil {
 				k.Fatal(err)
 			}
-			if e := k.a.wantHoldersWaiters(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.u {
+			if e := k.a.wantHoldersWaiters(0, 0); e.ClosedFor <= long/2 || e.ClosedFor > long+k.unit {
 				k.Errorf("closed for %v, want the TTL, %v", e.ClosedFor, long)
 			}
 		})
@@ -74,9 +74,9 @@ func testClientLoss(s *suite) {
 	// The other tests wait for real time, so the backend must not have a fake clock.
 
 	s.testPatient("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
-		first := k.mustLock(k.newClient(&pawl.Options{TTL: 3 * k.u}))
-		waiter := k.waiter(nil)
-		k.sleep(8 * k.u)
+		first := k.mustLock(k.newClient(&pawl.Options{TTL: 3 * k.unit}))
+		waiter := k.startWaiter(nil)
+		k.sleep(8 * k.unit)
 		if err := first.Err(); err != nil {
 			k.Fatalf("Err: %v; want it kept", err)
 		}
@@ -86,8 +86,8 @@ func testClientLoss(s *suite) {
 	})
 
 	s.test("ADeadHoldersNameGoesToTheWaiterWithoutAnyEvent", func(k *kit) {
-		k.a.wantGranted(k.mutex(ttl(2 * k.u))) // the lease of a dead process
-		waiter := k.waiter(nil)
+		k.a.wantGranted(k.mutex(ttl(2 * k.unit))) // the lease of a dead process
+		waiter := k.startWaiter(nil)
 		waiter.wantGranted()
 	})
 }

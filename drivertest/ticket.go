@@ -16,9 +16,9 @@ func testTicket(s *suite) {
 		holder := k.mutex()
 		k.a.wantGranted(holder)
 		var first, second, late driver.Claim
-		k.inTime(func() time.Time {
+		k.runInTime(func() time.Time {
 			var between, arrived time.Time
-			first, second, between, arrived = k.pair()
+			first, second, between, arrived = k.queuePair()
 			late = k.mutex(queue(long), ticket(between))
 			k.b.wantHeld(late)
 			return arrived
@@ -42,7 +42,7 @@ func testTicket(s *suite) {
 
 	s.test("ARepeatKeepsItsPlaceWhateverItsTicket", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		first, second, between, _ := k.pair()
+		first, second, between, _ := k.queuePair()
 		for _, at := range []time.Time{between, between.Add(-time.Second), between.Add(time.Hour)} {
 			ticket(at)(&first)
 			ticket(at)(&second)
@@ -56,9 +56,9 @@ func testTicket(s *suite) {
 		k.a.wantGranted(k.mutex())
 		first := k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
-		k.advancePast(driver.MaxLead + instant)
+		k.advancePast(driver.MaxLead + clockStep)
 		var second, old driver.Claim
-		k.inTime(func() time.Time {
+		k.runInTime(func() time.Time {
 			second, old = k.mutex(queue(long)), k.mutex(queue(long))
 			old.Ticket = 1
 			arrived := time.Now()
@@ -77,7 +77,7 @@ func testTicket(s *suite) {
 
 	s.test("AFutureTicketCountsAsNow", func(k *kit) {
 		k.a.wantGranted(k.mutex())
-		first, second, between, _ := k.pair()
+		first, second, between, _ := k.queuePair()
 		early := k.mutex(queue(long), ticket(between.Add(time.Hour)))
 		k.b.wantPlace(early, 3)
 		k.advance(time.Millisecond)
@@ -97,10 +97,10 @@ func testTicket(s *suite) {
 	})
 }
 
-// inTime runs f, whose last request has a ticket, until that request arrives within
+// runInTime runs f, whose last request has a ticket, until that request arrives within
 // MaxLead after the instant that f returns. A busy machine may need several tries, and
 // undo reverses the late ones.
-func (k *kit) inTime(f func() time.Time, undo func()) {
+func (k *kit) runInTime(f func() time.Time, undo func()) {
 	k.Helper()
 	for k.s.Clock == nil {
 		if time.Since(f()) <= driver.MaxLead {
@@ -111,9 +111,9 @@ func (k *kit) inTime(f func() time.Time, undo func()) {
 	f()
 }
 
-// pair queues two claims, one shortly after the other. It returns an instant between
+// queuePair queues two claims, one shortly after the other. It returns an instant between
 // their arrivals, and one before the second.
-func (k *kit) pair() (first, second driver.Claim, between, arrived time.Time) {
+func (k *kit) queuePair() (first, second driver.Claim, between, arrived time.Time) {
 	k.Helper()
 	if k.s.Uncertainty >= driver.MaxLead {
 		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Uncertainty)

@@ -12,7 +12,7 @@ func TestLateTicketIsTriedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		k := newKit(t, inMemory(t), time.Second)
 		tried, undone := 0, 0
-		k.inTime(func() time.Time {
+		k.runInTime(func() time.Time {
 			came := time.Now()
 			if tried++; tried < 20 {
 				time.Sleep(driver.MaxLead + 1) // the machine does something else

@@ -9,7 +9,7 @@ import (
 type topic struct {
 	name       string
 	test       func(*suite)
-	look       string              // the advice if a subtest of the topic fails
+	advice     string              // the advice if a subtest of the topic fails
 	isTestable func(s *suite) bool // whether the topic can be tested; nil means always
 }
 

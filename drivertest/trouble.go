@@ -14,7 +14,7 @@ func testTrouble(s *suite) {
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
 		far, held := k.openSlow(), k.mutex()
 		g := far.wantGranted(held)
-		far.network.cut()
+		far.network.cutConnections()
 		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
 		defer cancel()
 		k.ownWaits.Add(int64(k.s.Patience / 2)) // a driver may retry until then
@@ -54,13 +54,13 @@ func testFarAway(s *suite) {
 	if s.Clock != nil {
 		return
 	}
-	s.lookAt("how a driver learns the server's clock: with swap.Clock, the driver calls RecordOutside after each swap outside of its window, and "+
+	s.testWithAdvice("how a driver learns the server's clock: with swap.Clock, the driver calls RecordOutside after each swap outside of its window, and "+
 		"RecordInside after each other swap", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
 		far, c := k.openSlow(), k.mutex()
 		far.wantGranted(c)
 		far.mustRelease(c)
 		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
-		far.network.slow(by)
+		far.network.addDelay(by)
 		bounded := func(do func(ctx context.Context) error) error {
 			// The call needs a failed swap, the time, and a swap, or more on a busy
 			// machine.
@@ -91,19 +91,19 @@ func testFarAway(s *suite) {
 		k.b.wantHoldersWaiters(0, 0)
 	})
 
-	s.lookAt("what a release writes if it finds nothing: a claim that was given up before, and arrives after the release, must find another version, "+
+	s.testWithAdvice("what a release writes if it finds nothing: a claim that was given up before, and arrives after the release, must find another version, "+
 		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, needs DelaysWrites",
 		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
 			far := k.openSlow()
 			for round := range 4 { // at least one round is within a second of the server's clock
 				for i := range 8 {
-					far.useOnce(k.nth(8*round + i))
+					far.useOnce(k.nthName(8*round + i))
 				}
-				letArrive := far.hold()
+				letArrive := far.delayRequests()
 				k.inParallel(8, func(i int) {
 					ctx, cancel := context.WithTimeout(k.ctx, 100*time.Millisecond)
 					defer cancel()
-					c := far.acquireCall(k.mutex(on(k.nth(8*round + i))))
+					c := far.acquireCall(k.mutex(named(k.nthName(8*round + i))))
 					c.begin(ctx)
 					<-ctx.Done()
 					k.wantCtxError(c.what, c.wait())
@@ -114,7 +114,7 @@ func testFarAway(s *suite) {
 				letArrive()
 				k.awaitArrival()
 				for i := range 8 {
-					k.wantFree(k.nth(8*round + i))
+					k.wantFree(k.nthName(8*round + i))
 				}
 			}
 		})

@@ -42,7 +42,7 @@ func testValueWrites(s *suite) {
 			k.advance(10 * 24 * time.Hour)
 			k.a.mustRelease(c)
 			for range 100 { // each step may make the backend delete old names
-				k.a.mustRelease(k.mustAcquire(k.mutex(on(k.nth(1)))))
+				k.a.mustRelease(k.mustAcquire(k.mutex(named(k.nthName(1)))))
 			}
 			k.b.wantValue("one", g.Fence)
 		})
@@ -82,26 +82,26 @@ func testValueWrites(s *suite) {
 			all[i] = byte(i)
 		}
 		for i, v := range []string{string(all), "\x00", "\r\n", "\xff\xfe", "é\u2028{}", "0", "-1", string(bytes.Repeat(all, driver.MaxValue/len(all)))} {
-			c := k.mutex(on(k.nth(i)), value(v))
+			c := k.mutex(named(k.nthName(i)), value(v))
 			g := k.a.wantGranted(c)
 			k.b.wantValueOf(c.Name, v, g.Fence)
 			k.b.mustRenewWith(withValue(c, "x"+v[1:]))
 			k.a.wantValueOf(c.Name, "x"+v[1:], g.Fence)
 			k.a.mustReleaseWith(withValue(c, v))
 			k.b.wantValueOf(c.Name, v, g.Fence)
-			k.b.wantValueNotBelow(k.mutex(on(c.Name), valueBelow(v)), v)
+			k.b.wantValueNotBelow(k.mutex(named(c.Name), valueBelow(v)), v)
 		}
 	})
 
 	s.test("EachNameHasItsOwn", func(k *kit) {
-		one, two := k.mutex(on(k.nth(1)), value("one")), k.mutex(on(k.nth(2)), value("two"))
+		one, two := k.mutex(named(k.nthName(1)), value("one")), k.mutex(named(k.nthName(2)), value("two"))
 		f1, f2 := k.a.wantGranted(one).Fence, k.a.wantGranted(two).Fence
-		if answers := k.b.renewAll(lease(k.mutex(on(k.nth(3)), value("none"))), withValue(one, "1"), lease(two)); answers[1] != nil || answers[2] != nil {
+		if answers := k.b.renewAll(lease(k.mutex(named(k.nthName(3)), value("none"))), withValue(one, "1"), lease(two)); answers[1] != nil || answers[2] != nil {
 			k.Fatalf("Renew: %v; want two of three done", answers)
 		}
 		k.b.wantValueOf(one.Name, "1", f1)
 		k.b.wantValueOf(two.Name, "two", f2)
-		if e := k.b.entry(k.nth(3)); e.Value != nil {
+		if e := k.b.entry(k.nthName(3)); e.Value != nil {
 			k.Errorf("a claim without a lease wrote %q", e.Value)
 		}
 	})
@@ -139,9 +139,9 @@ func testValueWrites(s *suite) {
 	})
 
 	s.test("ItOutlivesItsLease", func(k *kit) {
-		c := k.mutex(value("one"), ttl(k.u))
+		c := k.mutex(value("one"), ttl(k.unit))
 		g := k.a.wantGranted(c)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.b.wantHoldersWaiters(0, 0)
 		k.b.wantValue("one", g.Fence)
 		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNoSuchLease) {
@@ -254,29 +254,29 @@ func testValueWrites(s *suite) {
 
 func testValueAbove(s *suite) {
 	s.test("AClaimThatIsNotAboveItIsRefusedForTheValue", func(k *kit) {
-		c := k.mutex(rising("5"))
+		c := k.mutex(risingValue("5"))
 		g := k.a.wantGranted(c) // a name without a value is below every value
 		for _, v := range []string{"5", "4", "49", ""} {
-			if refused := k.b.wantValueNotBelow(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
+			if refused := k.b.wantValueNotBelow(k.mutex(risingValue(v)), "5"); refused.Fence != g.Fence {
 				k.Errorf("refused for fence %d, want %d", refused.Fence, g.Fence)
 			}
-			k.b.wantValueNotBelow(k.mutex(rising(v), queue(long)), "5")
+			k.b.wantValueNotBelow(k.mutex(risingValue(v), queue(long)), "5")
 		}
-		k.b.wantHeld(k.mutex(rising("6"))) // refused only because of the holder
+		k.b.wantHeld(k.mutex(risingValue("6"))) // refused only because of the holder
 		k.a.wantHoldersWaiters(1, 0)
 		k.a.mustRelease(c)
-		k.b.wantValueNotBelow(k.mutex(rising("5")), "5")
+		k.b.wantValueNotBelow(k.mutex(risingValue("5")), "5")
 		k.b.wantHoldersWaiters(0, 0)
 		k.b.wantValue("5", g.Fence)
-		k.b.wantGranted(k.mutex(rising("50")))
+		k.b.wantGranted(k.mutex(risingValue("50")))
 	})
 
 	s.test("ItIsComparedAsBytes", func(k *kit) {
 		for _, v := range []string{"", "\x00", "\x00\x00", "\x01", "10", "9", "9\x00", "A", "a", "\x7f", "\x80", "é", "\xff", "\xff\x00", "\xff\xff"} {
-			c := k.mutex(rising(v))
+			c := k.mutex(risingValue(v))
 			k.a.wantGranted(c)
 			k.a.mustRelease(c)
-			k.b.wantValueNotBelow(k.mutex(rising(v)), v)
+			k.b.wantValueNotBelow(k.mutex(risingValue(v)), v)
 		}
 	})
 
@@ -291,7 +291,7 @@ func testValueAbove(s *suite) {
 	})
 
 	s.test("ARepeatOfAHolderIsAGrant", func(k *kit) {
-		c := k.mutex(rising("5"))
+		c := k.mutex(risingValue("5"))
 		g := k.a.wantGranted(c)
 		if again := k.b.wantGranted(c); again.Fence != g.Fence {
 			k.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
@@ -305,19 +305,19 @@ func testValueAbove(s *suite) {
 		c, waiter := k.mutex(value("5")), k.mutex(queue(long))
 		g := k.a.wantGranted(c)
 		k.b.wantPlace(waiter, 1)
-		k.b.wantValueNotBelow(k.mutex(force, rising("5")), "5")
+		k.b.wantValueNotBelow(k.mutex(force, risingValue("5")), "5")
 		k.a.wantHoldersWaiters(1, 1)
 		k.a.mustRenew(c)
 		k.a.wantValue("5", g.Fence)
-		k.a.wantValue("6", k.b.wantGranted(k.mutex(force, rising("6"))).Fence)
+		k.a.wantValue("6", k.b.wantGranted(k.mutex(force, risingValue("6"))).Fence)
 	})
 
 	s.test("OnlyOneOfManyClaimsForTheSameValueIsGranted", func(k *kit) {
 		for _, tick := range []string{"1", "2", "3"} {
 			granted := make(chan uint64, 8)
 			k.inParallel(cap(granted), func(i int) {
-				c := k.mutex(rising(tick), queue(long))
-				fence, err := k.untilAnswered([]*client{k.a, k.b}[i%2], c)
+				c := k.mutex(risingValue(tick), queue(long))
+				fence, err := k.acquireUntilAnswered([]*client{k.a, k.b}[i%2], c)
 				switch {
 				case err == nil:
 					granted <- fence
@@ -361,7 +361,7 @@ func testValueQueue(s *suite) {
 	s.test("AWaiterWhoseRepeatIsNotAboveItLosesItsPlace", func(k *kit) {
 		c := k.mutex()
 		k.a.wantGranted(c)
-		first, second := k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
+		first, second := k.mutex(risingValue("5"), queue(long)), k.mutex(queue(long))
 		k.a.wantPlace(first, 1)
 		k.b.wantPlace(second, 2)
 		k.a.mustRenewWith(withValue(c, "5"))
@@ -375,7 +375,7 @@ func testValueQueue(s *suite) {
 		k.a.wantGranted(c)
 		var waiters []driver.Claim
 		for i, v := range []string{"5", "4", "6", "7"} {
-			waiters = append(waiters, k.mutex(rising(v), queue(long)))
+			waiters = append(waiters, k.mutex(risingValue(v), queue(long)))
 			k.b.wantPlace(waiters[i], i+1)
 		}
 		k.a.mustReleaseWith(withValue(c, "5"))
@@ -401,17 +401,17 @@ func testValueQueue(s *suite) {
 	})
 
 	s.test("AWaiterIsComparedWhenTheHolderHasExpired", func(k *kit) {
-		k.a.wantGranted(k.mutex(value("5"), ttl(k.u)))
-		waiter, next := k.mutex(rising("6"), queue(long)), k.mutex(queue(long))
+		k.a.wantGranted(k.mutex(value("5"), ttl(k.unit)))
+		waiter, next := k.mutex(risingValue("6"), queue(long)), k.mutex(queue(long))
 		k.b.wantPlace(waiter, 1)
 		k.b.wantPlace(next, 2)
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		k.a.wantValue("6", k.b.wantGranted(waiter).Fence)
 	})
 
 	if s.canSignal {
 		s.test("AWaiterThatLosesItsTurnGetsARetry", func(k *kit) {
-			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
+			c, first, second := k.mutex(), k.mutex(risingValue("5"), queue(long)), k.mutex(queue(long))
 			retry, signals := k.b.listen(), k.b.listen() // the two signals arrive in any order
 			k.a.wantGranted(c)
 			k.b.wantPlace(first, 1)
@@ -429,7 +429,7 @@ func testValueLate(s *suite) {
 		slow, c := k.openSlow(), k.mutex(value("one"))
 		g := slow.wantGranted(c)
 		for _, w := range k.lateCtxEnds() {
-			letArrive := slow.hold()
+			letArrive := slow.delayRequests()
 			k.wantGiveUp(w, slow.renewCall(withValue(c, "late")), slow.releaseCall(withValue(c, "late")))
 			k.advancePast(2 * k.shortTimeout())
 			k.b.mustRenewWith(withValue(c, "two"))
@@ -444,7 +444,7 @@ func testValueLate(s *suite) {
 		slow := k.openSlow()
 		k.b.mustRelease(k.mustAcquire(k.mutex(value("one"))))
 		for _, w := range k.lateCtxEnds() {
-			letArrive := slow.hold()
+			letArrive := slow.delayRequests()
 			k.wantGiveUp(w, slow.acquireCall(k.mutex(value("late"))), slow.acquireCall(k.mutex(value("late"), force)))
 			k.advancePast(2 * k.shortTimeout())
 			letArrive()

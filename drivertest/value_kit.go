@@ -15,8 +15,8 @@ func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v)
 // valueBelow sets the condition that the value is below v.
 func valueBelow(v string) option { return func(c *driver.Claim) { c.ValueBelow = []byte(v) } }
 
-// rising sets the value v, and the condition that the present value is below v.
-func rising(v string) option {
+// risingValue sets the value v, and the condition that the present value is below v.
+func risingValue(v string) option {
 	return func(c *driver.Claim) { c.Value, c.ValueBelow = []byte(v), []byte(v) }
 }
 
@@ -116,8 +116,8 @@ func (k *kit) inParallel(n int, f func(i int)) {
 	all.Wait()
 }
 
-// untilAnswered repeats the claim until the answer is not a HeldError.
-func (k *kit) untilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
+// acquireUntilAnswered repeats the claim until the answer is not a HeldError.
+func (k *kit) acquireUntilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
 	for {
 		g, err := d.Acquire(k.ctx, c)
 		if !errors.Is(err, driver.ErrHeld) {

@@ -12,7 +12,7 @@ import (
 type waiter struct {
 	k     *kit
 	c     *pawl.Client
-	ctx   *endable
+	ctx   *endableCtx
 	ended chan outcome
 }
 
@@ -22,8 +22,8 @@ type outcome struct {
 	err   error
 }
 
-// waiter starts a waiter, and returns after the backend's first answer "held".
-func (k *kit) waiter(o *pawl.Options) *waiter {
+// startWaiter starts a waiter, and returns after the backend's first answer "held".
+func (k *kit) startWaiter(o *pawl.Options) *waiter {
 	k.Helper()
 	if o == nil {
 		o = &pawl.Options{}
@@ -31,7 +31,7 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	isQueued := make(chan struct{})
 	var once sync.Once
 	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(isQueued) }) }}
-	w := &waiter{k: k, c: k.newClient(o), ctx: newEndable(k.ctx), ended: make(chan outcome, 1)}
+	w := &waiter{k: k, c: k.newClient(o), ctx: newEndableCtx(k.ctx), ended: make(chan outcome, 1)}
 	k.Cleanup(func() { w.endCtx(context.Canceled) })
 	go func() {
 		lease, err := w.c.Mutex(k.name).Lock(w.ctx)
@@ -83,20 +83,20 @@ func (w *waiter) settle() {
 	w.k.closeClient(w.c)
 }
 
-// endable is a ctx that a test ends with any error, so that a deadline passes at the
+// endableCtx is a ctx that a test ends with any error, so that a deadline passes at the
 // right moment.
-type endable struct {
+type endableCtx struct {
 	context.Context
 	done chan struct{}
 	once sync.Once
 	err  error // written before done is closed
 }
 
-func newEndable(parent context.Context) *endable {
-	return &endable{Context: context.WithoutCancel(parent), done: make(chan struct{})}
+func newEndableCtx(parent context.Context) *endableCtx {
+	return &endableCtx{Context: context.WithoutCancel(parent), done: make(chan struct{})}
 }
 
-func (e *endable) end(err error) {
+func (e *endableCtx) end(err error) {
 	e.once.Do(func() {
 		e.err = err
 		close(e.done)
@@ -104,10 +104,10 @@ func (e *endable) end(err error) {
 }
 
 // Done implements context.Context.
-func (e *endable) Done() <-chan struct{} { return e.done }
+func (e *endableCtx) Done() <-chan struct{} { return e.done }
 
 // Err implements context.Context.
-func (e *endable) Err() error {
+func (e *endableCtx) Err() error {
 	select {
 	case <-e.done:
 		return e.err

@@ -61,9 +61,9 @@ func testWatch(s *suite) {
 
 	s.test("AnExpiryIsReportedWhenItIsFound", func(k *kit) {
 		watched := k.watch(k.name)
-		k.a.wantGranted(k.mutex(ttl(k.u)))
+		k.a.wantGranted(k.mutex(ttl(k.unit)))
 		watched.wantReport("a grant")
-		k.advancePast(k.u)
+		k.advancePast(k.unit)
 		watched.discardCalls()
 		k.a.wantGranted(k.mutex())
 		watched.wantReport("the next grant")
@@ -91,7 +91,7 @@ func testWatch(s *suite) {
 	s.test("OtherNamesAreNotReported", func(k *kit) {
 		watched, other := k.watch(k.name), k.watch(k.name+"/other")
 		watched.discardCalls()
-		k.a.wantGranted(k.mutex(on(k.name + "/other")))
+		k.a.wantGranted(k.mutex(named(k.name + "/other")))
 		other.wantReport("the change of its name")
 		watched.wantNoReport()
 	})
@@ -143,7 +143,7 @@ func (k *kit) watch(name string) *watchCall {
 	k.Helper()
 	w := k.watchFrom(k.b, name)
 	change := func() {
-		c := k.mutex(on(name))
+		c := k.mutex(named(name))
 		k.a.wantGranted(c)
 		k.a.mustRelease(c)
 	}
