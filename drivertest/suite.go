@@ -69,7 +69,7 @@ func (s *suite) isOver() bool {
 }
 
 // subtestSlots limits the parallel subtests of this process. They mostly wait for time to
-// pass, so there may be many more of them than processors, unless -parallel sets it.
+// pass, so there may be many more than processors, unless -parallel sets the number.
 var subtestSlots = sync.OnceValue(func() chan struct{} {
 	n := 48
 	flag.Visit(func(f *flag.Flag) {
