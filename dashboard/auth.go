@@ -36,9 +36,9 @@ type auth struct {
 	required bool              // Options.Token is set
 	token    [sha256.Size]byte // hashed, so that all comparisons have one length
 
-	mu       sync.Mutex           // protects all below
-	sessions map[string]time.Time // their ends, by the values of their cookies
-	tries    map[string]time.Time // see throttledFor
+	mu            sync.Mutex           // protects all below
+	sessions      map[string]time.Time // their ends, by the values of their cookies
+	throttleTimes map[string]time.Time // see throttledFor
 
 	nextThrottled time.Time // before this time no token of a throttled address is compared
 }
@@ -145,21 +145,21 @@ const allAddresses = ""
 func (a *auth) throttledFor(from string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	one := max(0, a.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
-	all := max(0, a.tries[allAddresses].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
+	one := max(0, a.throttleTimes[from].Sub(now)) - (triesAtOnce-1)*triesPause
+	all := max(0, a.throttleTimes[allAddresses].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
 	return max(one, all)
 }
 
 func (a *auth) countWrong(from string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.tries == nil {
-		a.tries = map[string]time.Time{}
+	if a.throttleTimes == nil {
+		a.throttleTimes = map[string]time.Time{}
 	}
-	if len(a.tries) >= maxAddresses {
-		for address, until := range a.tries {
-			if until.Before(now) || len(a.tries) >= maxAddresses && address != allAddresses {
-				delete(a.tries, address)
+	if len(a.throttleTimes) >= maxAddresses {
+		for address, until := range a.throttleTimes {
+			if until.Before(now) || len(a.throttleTimes) >= maxAddresses && address != allAddresses {
+				delete(a.throttleTimes, address)
 			}
 		}
 	}
@@ -169,8 +169,8 @@ func (a *auth) countWrong(from string, now time.Time) {
 		}
 		return t.Add(by)
 	}
-	a.tries[from] = postpone(a.tries[from], triesPause)
-	a.tries[allAddresses] = postpone(a.tries[allAddresses], triesPause/10)
+	a.throttleTimes[from] = postpone(a.throttleTimes[from], triesPause)
+	a.throttleTimes[allAddresses] = postpone(a.throttleTimes[allAddresses], triesPause/10)
 }
 
 // startSession starts a session. If there are too many, it first ends all others.
@@ -217,7 +217,7 @@ func (h *Handler) askToken(w http.ResponseWriter, r *http.Request, why string) {
 	if why != "" {
 		complaint = text("p", why, class("complaint"), markup.Attr("role", "alert"))
 	}
-	h.write(w, r, page{title: "Sign in", status: status, body: []markup.Part{
+	h.writePage(w, r, page{title: "Sign in", status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
 			text("h1", "Sign in"), complaint,
 			text("p", "Enter the token that this dashboard was started with."),

@@ -41,8 +41,8 @@ func breakTargetOf(q url.Values) (t breakTarget, err error) {
 	return t, driver.ValidateFence(t.fence)
 }
 
-// breaking serves the page that breaks a lease: GET shows a form, and POST breaks.
-func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
+// breakPage serves the page that breaks a lease: GET shows a form, and POST breaks.
+func (h *Handler) breakPage(w http.ResponseWriter, r *http.Request) {
 	if !h.o.AllowBreak {
 		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
 		return
@@ -58,7 +58,7 @@ func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
 	target, err := breakTargetOf(values)
 	switch {
 	case err != nil:
-		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
+		h.refuse(w, r, http.StatusBadRequest, visible.Text(errText(err)))
 	case r.Method == http.MethodPost:
 		h.breakLease(w, r, target)
 	default:
@@ -70,7 +70,7 @@ func (h *Handler) breaking(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, target breakTarget, status int, complaint string) {
 	number := strconv.FormatUint(target.fence, 10)
 	lease, alert := text("p", "The name has no lease with this fence now: it may be over already.", class("notice")), markup.HTML{}
-	m := h.latest(r)
+	m := h.latestView(r)
 	row, err := h.rowOf(m, target.name)
 	if err != nil {
 		lease = text("p", unreadText(err), class("notice bad"))
@@ -78,7 +78,7 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, target break
 		for i := range row.Holders {
 			if x := &row.Holders[i]; x.Fence == target.fence {
 				lease = markup.Join(markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
-					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it.")),
+					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+countText(len(row.Waiters), "waiter")+" behind it.")),
 					labels(x.Owner))
 			}
 		}
@@ -87,14 +87,14 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, target break
 		alert = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
 	}
 	consequence := "The next one may get the name at once, before Pawl has notified the holder."
-	if delay := h.delay(row, target.fence); delay >= 0 {
+	if delay := h.breakDelay(row, target.fence); delay >= 0 {
 		closed := "the TTL of the lease"
 		if delay > 0 {
 			closed = delay.String()
 		}
 		consequence = "Pawl notifies the holder. The name stays closed for " + closed + ", so that the holder can stop, and then the next one gets it."
 	}
-	h.write(w, r, page{title: "Break " + target.name, status: status, body: []markup.Part{
+	h.writePage(w, r, page{title: "Break " + target.name, status: status, body: []markup.Part{
 		markup.El("section", class("card narrow"),
 			markup.El("h1", markup.Text("Break the lease of "), isolatedText(target.name)),
 			lease,
@@ -116,14 +116,14 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, target break
 
 // rowOf returns the row of a name. It reads the name if the last scan did not find it.
 func (h *Handler) rowOf(m renderContext, name string) (*overview.Row, error) {
-	if row := m.v.Row(name); row != nil {
+	if row := m.view.Row(name); row != nil {
 		return row, nil
 	}
 	return new(unlistedName).read(h, m, name)
 }
 
-// delay returns the Delay of pawl.BreakOptions for a lease: 0 if its TTL is not known.
-func (h *Handler) delay(row *overview.Row, fence uint64) time.Duration {
+// breakDelay returns the Delay of BreakOptions for a lease: 0 if its TTL is not known.
+func (h *Handler) breakDelay(row *overview.Row, fence uint64) time.Duration {
 	if h.o.BreakDelay != 0 || row == nil {
 		return h.o.BreakDelay
 	}
@@ -142,24 +142,24 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, target brea
 	defer cancel()
 	by := h.o.Identify(r)
 	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabelSize)], "") // for the holder
-	row, _ := h.rowOf(h.latest(r), target.name)                              // for the log; Break reads the name itself
-	delay := h.delay(row, target.fence)
-	err := h.names.Client().Break(ctx, target.name, target.fence, &pawl.BreakOptions{Delay: delay, By: label})
-	h.audit(ctx, target, max(0, delay), by, err)
+	row, _ := h.rowOf(h.latestView(r), target.name)                          // for the log; Break reads the name itself
+	delay := h.breakDelay(row, target.fence)
+	err := h.overview.Client().Break(ctx, target.name, target.fence, &pawl.BreakOptions{Delay: delay, By: label})
+	h.logBreak(ctx, target, max(0, delay), by, err)
 	switch {
 	case err == nil:
-		h.names.History().Break(target.name, target.fence, by)
-		h.names.Refresh(target.name)
-		to := nameURL(target.name) + "&broke=" + strconv.FormatUint(target.fence, 10) + "&proof=" + h.proof(target)
+		h.overview.History().Break(target.name, target.fence, by)
+		h.overview.Refresh(target.name)
+		to := nameURL(target.name) + "&broke=" + strconv.FormatUint(target.fence, 10) + "&proof=" + h.breakProof(target)
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	case errors.Is(err, pawl.ErrNoSuchLease):
 		h.breakForm(w, r, target, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or it was broken before.")
 	case errors.Is(err, pawl.ErrInvalid):
-		h.breakForm(w, r, target, http.StatusBadRequest, "Nothing was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusBadRequest, "Nothing was broken: "+visible.Text(errText(err)))
 	case errors.Is(err, errors.ErrUnsupported):
-		h.breakForm(w, r, target, http.StatusNotImplemented, "Nothing was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusNotImplemented, "Nothing was broken: "+visible.Text(errText(err)))
 	default: // the answer may have been lost
-		h.breakForm(w, r, target, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
+		h.breakForm(w, r, target, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(errText(err)))
 	}
 }
 
@@ -170,23 +170,23 @@ func isTyped(typed, name string) bool {
 	return slices.Equal(words, strings.Fields(name)) || slices.Equal(words, strings.Fields(visible.Text(name)))
 }
 
-// proof makes a parameter of the page after a break. Without a valid proof, no URL can
-// make the page claim that a lease is broken.
-func (h *Handler) proof(t breakTarget) string {
+// breakProof makes a parameter of the page after a break. Without a valid proof, no URL
+// can make the page claim that a lease is broken.
+func (h *Handler) breakProof(t breakTarget) string {
 	m := hmac.New(sha256.New, h.proofKey[:])
 	fmt.Fprintf(m, "%d %s", t.fence, t.name)
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// audit logs a break with the stored name, which contains the tenant's namespace.
-func (h *Handler) audit(ctx context.Context, target breakTarget, delay time.Duration, by string, err error) {
+// logBreak logs a break with the stored name, which contains the tenant's namespace.
+func (h *Handler) logBreak(ctx context.Context, target breakTarget, delay time.Duration, by string, err error) {
 	words := "pawl: lease broken"
 	args := []slog.Attr{
-		slog.String("name", h.names.Client().StoredName(target.name)), slog.Uint64("fence", target.fence), slog.Duration("delay", delay), slog.String("by", by),
+		slog.String("name", h.overview.Client().StoredName(target.name)), slog.Uint64("fence", target.fence), slog.Duration("delay", delay), slog.String("by", by),
 	}
 	if err != nil {
 		words = "pawl: lease not broken"
-		args = append(args, slog.String("error", bare(err)))
+		args = append(args, slog.String("error", errText(err)))
 	}
 	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }

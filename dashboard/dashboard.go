@@ -63,13 +63,13 @@ type Options struct {
 
 // Handler is the dashboard of one client. Many goroutines may use it.
 type Handler struct {
-	o       Options
-	names   *overview.Overview
-	guard   guard
-	auth    auth
-	health  findings
-	streams chan struct{} // has room for MaxStreams
-	routes  map[string]route
+	o        Options
+	overview *overview.Overview
+	guard    guard
+	auth     auth
+	health   findings
+	streams  chan struct{} // has room for MaxStreams
+	routes   map[string]route
 
 	proofKey [sha256.Size]byte
 
@@ -96,13 +96,13 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 		return nil, err
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.names = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.o.PollInterval)})
+	h.overview = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
 	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), required: h.o.Token != ""}
 	_, _ = rand.Read(h.proofKey[:]) // it never fails
 	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.routes = h.routeTable()
-	h.running.Go(func() { h.names.Run(h.ctx) })
+	h.running.Go(func() { h.overview.Run(h.ctx) })
 	return h, nil
 }
 
@@ -136,15 +136,15 @@ func (h *Handler) Close() {
 // level, so all links are relative, and the dashboard works under any path.
 func (h *Handler) routeTable() map[string]route {
 	return map[string]route{
-		"":          {get: h.list},
-		"name":      {get: h.name},
-		"break":     {get: h.breaking, post: h.breaking},
+		"":          {get: h.listPage},
+		"name":      {get: h.namePage},
+		"break":     {get: h.breakPage, post: h.breakPage},
 		"health":    {get: h.healthPage},
-		"metrics":   {get: h.metrics, hosts: addresses},
+		"metrics":   {get: h.serveMetrics, hosts: addresses},
 		"healthz":   {get: h.healthz, public: true, hosts: allHosts},
 		"login":     {get: func(w http.ResponseWriter, r *http.Request) { h.askToken(w, r, "") }, post: h.login, public: true},
 		"logout":    {post: h.logout, public: true},
-		"events":    {get: h.events},
+		"events":    {get: h.serveEvents},
 		"icon.svg":  {get: asset("icon.svg", "image/svg+xml"), public: true},
 		"style.css": {get: asset("style.css", "text/css; charset=utf-8"), public: true},
 		"theme.js":  {get: asset("theme.js", "text/javascript; charset=utf-8"), public: true},

@@ -41,16 +41,16 @@ func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, ti
 }
 
 func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
-	m, c := h.latest(r), h.names.Client()
+	m, c := h.latestView(r), h.overview.Client()
 	found, at, err := h.health.read(h.ctx, c)
 	took, pinged := h.ping(r.Context())
-	h.write(w, r, page{title: "Health", navLink: "health", body: []markup.Part{
+	h.writePage(w, r, page{title: "Health", navLink: "health", body: []markup.Part{
 		region("div", "notices", map[string]markup.HTML{"notices": m.notices()}),
 		text("h1", "Health"),
 		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+preciseDuration(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
-		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.connection(m, took, pinged)),
+		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.connectionFacts(m, took, pinged)),
 		text("h2", "Renewals"), overdueList(m), h.failedRenewals(),
-		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guarantees(m.v.Properties)),
+		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guaranteeFacts(m.view.Properties)),
 		markup.El("p", markup.El("a", markup.Link("href", "health"), markup.Text("Look again"))),
 	}})
 }
@@ -63,7 +63,7 @@ func (h *Handler) ping(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	began := time.Now()
-	_, err := h.names.Client().Inspect(ctx, pingName)
+	_, err := h.overview.Client().Inspect(ctx, pingName)
 	return time.Since(began), err
 }
 
@@ -76,7 +76,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	case errors.Is(err, errors.ErrUnsupported):
 		return text("p", "This backend cannot examine itself.", class("card"))
 	case err != nil:
-		return text("p", "It could not be examined: "+visible.Text(bare(err)), class("notice bad"))
+		return text("p", "It could not be examined: "+visible.Text(errText(err)), class("notice bad"))
 	}
 	noProblems := markup.HTML{}
 	if !slices.ContainsFunc(found, func(f pawl.Finding) bool { return !f.IsFact() }) {
@@ -97,20 +97,20 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	return markup.Join(noProblems, markup.El("ul", items...))
 }
 
-func (h *Handler) connection(m renderContext, took time.Duration, err error) markup.HTML {
+func (h *Handler) connectionFacts(m renderContext, took time.Duration, err error) markup.HTML {
 	answer := preciseDuration(took) + " to read one name"
 	if err != nil {
-		answer = visible.Text(bare(err))
+		answer = visible.Text(errText(err))
 	}
 	changes := "Not pushed: the next scan of all names shows them."
-	if m.v.Push {
+	if m.view.Push {
 		changes = "Pushed: the page shows changes of its names at once. The next scan finds new names."
 	}
 	return markup.Join(
 		fact("Answers in", markup.Text(answer)),
-		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+preciseDuration(m.v.ScanTime)+", every "+brief(m.v.Pace+time.Second-1)+" while a page is open")),
+		fact("All names", markup.Text(countText(len(m.view.Rows), "name")+" read in "+preciseDuration(m.view.ScanTime)+", every "+briefDuration(m.view.Pace+time.Second-1)+" while a page is open")),
 		fact("Changes", markup.Text(changes)),
-		fact("Pages open", markup.Text(count(h.names.Viewers(), "page")+", for which the backend is asked once")),
+		fact("Pages open", markup.Text(countText(h.overview.Viewers(), "page")+", for which the backend is asked once")),
 	)
 }
 
@@ -118,7 +118,7 @@ const maxOverdueNames = 20
 
 // overdueList lists the leases that were not renewed in time.
 func overdueList(m renderContext) markup.HTML {
-	p := m.v.Page(overview.Query{Limit: maxOverdueNames})
+	p := m.view.Page(overview.Query{Limit: maxOverdueNames})
 	items := []markup.Part{class("card"), markup.Attr("role", "list")}
 	for _, r := range p.Rows {
 		for i := range r.Holders {
@@ -131,7 +131,7 @@ func overdueList(m renderContext) markup.HTML {
 	if p.Counts.Overdue == 0 {
 		return text("p", "Every lease was renewed in time.", class("notice good"))
 	}
-	return markup.Join(text("p", count(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
+	return markup.Join(text("p", countText(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
 }
 
 // failedRenewals counts the failed renewals of this process's own clients, if Metrics
@@ -140,10 +140,10 @@ func (h *Handler) failedRenewals() markup.HTML {
 	if h.o.Metrics == nil {
 		return markup.HTML{}
 	}
-	return text("p", count(int(h.o.Metrics.failures(pawl.OpRenew)), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
+	return text("p", countText(int(h.o.Metrics.failures(pawl.OpRenew)), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
 }
 
-func guarantees(p pawl.Properties) markup.HTML {
+func guaranteeFacts(p pawl.Properties) markup.HTML {
 	choose := func(b bool, yes, no string) markup.HTML {
 		if b {
 			return markup.Text(yes)

@@ -14,17 +14,17 @@ import (
 // history shows the leases of a name since the process started: as a timeline, as charts,
 // and as a table with the same content.
 func (h *Handler) history(m renderContext, name string) markup.HTML {
-	record := h.names.History()
+	record := h.overview.History()
 	leases := record.Of(name)
 	// The picture ends up to 5 s after now, so that it changes only each 5 s.
-	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
+	end := m.now.Add(m.view.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML
 	for i := range leases {
 		rows = append(rows, m.historyRow(&leases[i]))
 	}
 	charts := markup.HTML{}
 	if len(leases) > 0 {
-		charts = markup.Join(timeline(leases, end), durations(leases))
+		charts = markup.Join(timeline(leases, end), durationCharts(leases))
 	}
 	return markup.Join(charts,
 		markup.El("div", class("sheet"), tableOf("Recent leases, the latest first", "Nothing was seen yet.",
@@ -74,12 +74,12 @@ const (
 	barsHeight   = 120
 )
 
-func box(class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
+func svgBox(class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
 	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 	return markup.El("rect", append(parts, class(class_), markup.Attr("x", n(x)), markup.Attr("y", n(y)), markup.Attr("width", n(width)), markup.Attr("height", n(height)))...)
 }
 
-func label(class_, words string, x, y float64) markup.HTML {
+func svgText(class_, words string, x, y float64) markup.HTML {
 	return text("text", words, class(class_), markup.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), markup.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)))
 }
 
@@ -118,22 +118,22 @@ func timeline(leases []overview.PastLease, end time.Time) markup.HTML {
 		case isLost(l):
 			class_ = "held lost"
 		}
-		parts = append(parts, label("who", short(overview.Process(l.Owner)), 0, y+17))
+		parts = append(parts, svgText("who", shortName(overview.Process(l.Owner)), 0, y+17))
 		if l.Waited > 0 {
 			from := x(l.Since.Add(-l.Waited))
-			parts = append(parts, box("waited", from, y+10, max(1, x(l.Since)-from), 6))
+			parts = append(parts, svgBox("waited", from, y+10, max(1, x(l.Since)-from), 6))
 		}
-		parts = append(parts, box(class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
+		parts = append(parts, svgBox(class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
 	}
 	height := len(leases)*laneHeight + 22
-	parts = append(parts, label("axis", brief(all)+" ago", left, float64(height-4)), text("text", "now", class("axis end"),
+	parts = append(parts, svgText("axis", briefDuration(all)+" ago", left, float64(height-4)), text("text", "now", class("axis end"),
 		markup.Attr("x", strconv.Itoa(int(right))), markup.Attr("y", strconv.Itoa(height-4))))
 	return markup.El("figure", class("card"), picture("Who held the name when, and waited before. The table below says the same.", height, parts...),
 		markup.El("figcaption", text("span", "waited", class("key waited")), text("span", "held", class("key held")), text("span", "lost", class("key lost"))))
 }
 
-// short cuts a name to the width in front of a lane.
-func short(s string) string {
+// shortName cuts a name to the width in front of a lane.
+func shortName(s string) string {
 	s = visible.Text(s)
 	if r := []rune(s); len(r) > 24 {
 		return string(r[:23]) + "…"
@@ -141,9 +141,9 @@ func short(s string) string {
 	return s
 }
 
-// durations shows how long leases waited and were held, in two charts. Each chart has its
-// own scale, because a job of hours may wait for a second.
-func durations(leases []overview.PastLease) markup.HTML {
+// durationCharts shows how long leases waited and were held, in two charts. Each chart
+// has its own scale, because a job of hours may wait for a second.
+func durationCharts(leases []overview.PastLease) markup.HTML {
 	var endedLeases []overview.PastLease
 	for i := range leases {
 		if leases[i].End != overview.Held && len(endedLeases) < maxBars {
@@ -161,16 +161,16 @@ func durations(leases []overview.PastLease) markup.HTML {
 	chart := func(top float64, longest time.Duration, words, class_ string, of func(*overview.PastLease) time.Duration) (parts []markup.Part) {
 		const left = 190.0
 		step := min((pictureWidth-left)/float64(len(endedLeases)), 40)
-		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+preciseDuration(longest), 0, top+36))
+		parts = append(parts, svgText("who", words, 0, top+18), svgText("axis", "longest "+preciseDuration(longest), 0, top+36))
 		for i := range endedLeases {
 			height := float64(barsHeight-14) * of(&endedLeases[i]).Seconds() / max(longest.Seconds(), 1e-6)
 			c := class_
 			if isLost(&endedLeases[i]) && class_ == "held" {
 				c = "held lost"
 			}
-			parts = append(parts, box(c, left+float64(i)*step, top+barsHeight-height, max(1, step-3), height))
+			parts = append(parts, svgBox(c, left+float64(i)*step, top+barsHeight-height, max(1, step-3), height))
 		}
-		return append(parts, box("base", left, top+barsHeight, pictureWidth-left, 1))
+		return append(parts, svgBox("base", left, top+barsHeight, pictureWidth-left, 1))
 	}
 	parts := chart(0, waits, "waited", "waited", func(l *overview.PastLease) time.Duration { return l.Waited })
 	parts = append(parts, chart(barsHeight+12, holds, "held", "held", func(l *overview.PastLease) time.Duration { return l.Held })...)

@@ -44,12 +44,12 @@ func listValues(q overview.Query) url.Values {
 
 func listURL(q overview.Query) string { return strings.TrimSuffix("./?"+listValues(q).Encode(), "?") }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) listPage(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
-	all, _ := listView(q)(h.latest(r))
+	all, _ := listView(q)(h.latestView(r))
 	live := listValues(q)
 	live.Set("view", "list")
-	h.write(w, r, page{title: "Names", navLink: "./", live: "events?" + live.Encode(), body: []markup.Part{
+	h.writePage(w, r, page{title: "Names", navLink: "./", live: "events?" + live.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
 		region("div", "counts", all, class("counts")),
@@ -82,7 +82,7 @@ func searchForm(q overview.Query) markup.HTML {
 	return markup.El("form", parts...)
 }
 
-var columns = []struct {
+var listColumns = []struct {
 	words string
 	sort  overview.Sort // empty: not sortable
 }{
@@ -91,7 +91,7 @@ var columns = []struct {
 
 func listHead(q overview.Query) markup.HTML {
 	cells := []markup.Part{markup.Attr("role", "row")}
-	for _, c := range columns {
+	for _, c := range listColumns {
 		cell := []markup.Part{markup.Attr("scope", "col"), markup.Attr("role", "columnheader")}
 		if c.sort == "" {
 			cells = append(cells, text("th", c.words, cell...))
@@ -115,7 +115,7 @@ func listHead(q overview.Query) markup.HTML {
 
 func listView(q overview.Query) pageView {
 	return func(m renderContext) (map[string]markup.HTML, []string) {
-		p := m.v.Page(q)
+		p := m.view.Page(q)
 		rows := make([]markup.HTML, 0, len(p.Rows))
 		for _, r := range p.Rows {
 			rows = append(rows, m.listRow(r))
@@ -123,16 +123,16 @@ func listView(q overview.Query) pageView {
 		if len(rows) == 0 {
 			words := "No name is held or waited for."
 			switch {
-			case m.v.ScannedAt.IsZero():
+			case m.view.ScannedAt.IsZero():
 				words = "Nothing was seen yet."
 			case q.Prefix != "":
 				words = "No name in use begins with this."
 			}
 			rows = append(rows, markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", ""),
-				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(columns))), class("empty"))))
+				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(listColumns))), class("empty"))))
 		}
 		return map[string]markup.HTML{
-			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "counts": countsOf(p, q),
+			"notices": m.notices(), "how": markup.Text(pushMode(m.view)), "counts": countsOf(p, q),
 			"rows": markup.Join(rows...), "pager": pager(p),
 		}, p.Names()
 	}
@@ -157,7 +157,7 @@ func countsOf(p overview.Page, q overview.Query) markup.HTML {
 	return markup.Join(
 		chip(c.Names, "name", "names", ""), chip(c.Held, "lease", "leases", ""), chip(c.Waiters, "waiter", "waiters", "some"),
 		chip(c.Overdue, "overdue", "overdue", "bad"), chip(c.Closed, "closed", "closed", "some"), order,
-		text("span", "", markup.Attr("hidden", ""), markup.Attr("data-said", fmt.Sprintf("%d overdue, %s", c.Overdue, count(deadlocks, "deadlock")))),
+		text("span", "", markup.Attr("hidden", ""), markup.Attr("data-said", fmt.Sprintf("%d overdue, %s", c.Overdue, countText(deadlocks, "deadlock")))),
 	)
 }
 

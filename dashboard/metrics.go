@@ -26,15 +26,15 @@ type Metrics struct {
 
 // A histogram counts durations in the buckets that bounds separates.
 type histogram struct {
-	counts [len(bounds) + 1]uint64
+	counts [len(bucketBounds) + 1]uint64
 	sum    time.Duration
 }
 
-// bounds are the bounds of the buckets, in seconds.
-var bounds = [...]float64{.001, .005, .025, .1, .5, 1, 5, 30, 60, 300, 1800, 3600, 86400}
+// bucketBounds are the bounds of the buckets, in seconds.
+var bucketBounds = [...]float64{.001, .005, .025, .1, .5, 1, 5, 30, 60, 300, 1800, 3600, 86400}
 
 func (h *histogram) add(d time.Duration) {
-	i, _ := slices.BinarySearch(bounds[:], d.Seconds())
+	i, _ := slices.BinarySearch(bucketBounds[:], d.Seconds())
 	h.counts[i]++
 	h.sum += d
 }
@@ -43,20 +43,20 @@ func (h *histogram) add(d time.Duration) {
 func (m *Metrics) Observer() *pawl.Observer {
 	return &pawl.Observer{
 		Acquired: func(e pawl.AcquiredEvent) {
-			m.change(func() { m.held++; m.waits.add(e.Waited); m.countLocked("acquired", "") })
+			m.withLock(func() { m.held++; m.waits.add(e.Waited); m.countLocked("acquired", "") })
 		},
-		NotAcquired: func(pawl.NotAcquiredEvent) { m.change(func() { m.countLocked("refused", "") }) },
+		NotAcquired: func(pawl.NotAcquiredEvent) { m.withLock(func() { m.countLocked("refused", "") }) },
 		Released: func(e pawl.ReleasedEvent) {
-			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("released", "") })
+			m.withLock(func() { m.held--; m.holds.add(e.Held); m.countLocked("released", "") })
 		},
 		Lost: func(e pawl.LostEvent) {
-			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("lost", e.Err.Reason.String()) })
+			m.withLock(func() { m.held--; m.holds.add(e.Held); m.countLocked("lost", e.Err.Reason.String()) })
 		},
-		Failed: func(e pawl.FailedEvent) { m.change(func() { m.countLocked("request_failures", string(e.Op)) }) },
+		Failed: func(e pawl.FailedEvent) { m.withLock(func() { m.countLocked("request_failures", string(e.Op)) }) },
 	}
 }
 
-func (m *Metrics) change(f func()) {
+func (m *Metrics) withLock(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
@@ -79,42 +79,42 @@ func (m *Metrics) failures(op pawl.Op) uint64 {
 // An exposition is text in the format of Prometheus.
 type exposition struct{ bytes.Buffer }
 
-func (x *exposition) head(name, kind, help string) {
+func (x *exposition) writeHead(name, kind, help string) {
 	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
 func (x *exposition) gauge(name, help string, value float64) {
-	x.head(name, "gauge", help)
-	fmt.Fprintf(x, "%s %s\n", name, number(value))
+	x.writeHead(name, "gauge", help)
+	fmt.Fprintf(x, "%s %s\n", name, formatNumber(value))
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// metrics answers Prometheus. The answer has no names, owners or labels, so its size does
-// not grow with the number of locks.
-func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
-	m := h.latest(r)
-	c := m.v.Counts()
+// serveMetrics answers Prometheus. The answer has no names, owners or labels, so its size
+// does not grow with the number of locks.
+func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	m := h.latestView(r)
+	c := m.view.Counts()
 	var longest time.Duration
-	for _, row := range m.v.Rows {
-		longest = max(longest, m.v.Waits(row, m.now))
+	for _, row := range m.view.Rows {
+		longest = max(longest, m.view.Waits(row, m.now))
 	}
 	var x exposition
 	up := 0.0
-	if m.v.Err == nil && !m.v.ScannedAt.IsZero() {
+	if m.view.Err == nil && !m.view.ScannedAt.IsZero() {
 		up = 1
 	}
 	x.gauge("pawl_backend_up", "Whether the backend answered the last scan.", up)
-	x.gauge("pawl_look_duration_seconds", "How long the last scan of all names took.", m.v.ScanTime.Seconds())
+	x.gauge("pawl_look_duration_seconds", "How long the last scan of all names took.", m.view.ScanTime.Seconds())
 	x.gauge("pawl_names", "Names that are held, waited for or closed.", float64(c.Names))
 	x.gauge("pawl_leases", "Leases that are held, by any client.", float64(c.Held))
 	x.gauge("pawl_waiters", "Claims that wait in the backend.", float64(c.Waiters))
 	x.gauge("pawl_overdue_names", "Names with a lease that was not renewed in time.", float64(c.Overdue))
 	x.gauge("pawl_closed_names", "Names that grant nothing for a while.", float64(c.Closed))
-	x.gauge("pawl_damaged_names", "Names that cannot be read.", float64(len(m.v.Damaged)))
-	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.v.Blocks().Deadlocks)))
+	x.gauge("pawl_damaged_names", "Names that cannot be read.", float64(len(m.view.Damaged)))
+	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.view.Blocks().Deadlocks)))
 	x.gauge("pawl_longest_wait_seconds", "The longest time that a waiter has been waiting.", longest.Seconds())
-	x.gauge("pawl_dashboard_viewers", "Pages that are kept up to date.", float64(h.names.Viewers()))
+	x.gauge("pawl_dashboard_viewers", "Pages that are kept up to date.", float64(h.overview.Viewers()))
 	if h.o.Metrics != nil {
 		h.o.Metrics.write(&x)
 	}
@@ -129,7 +129,7 @@ func (m *Metrics) write(x *exposition) {
 	defer m.mu.Unlock()
 	counter := func(what, help, label string, values ...string) {
 		name := "pawl_client_" + what + "_total"
-		x.head(name, "counter", help)
+		x.writeHead(name, "counter", help)
 		for _, v := range values {
 			labels := ""
 			if label != "" {
@@ -156,12 +156,12 @@ func reasons() (all []string) {
 }
 
 func (x *exposition) histogram(name, help string, h *histogram) {
-	x.head(name, "histogram", help)
+	x.writeHead(name, "histogram", help)
 	total := uint64(0)
-	for i, bound := range bounds {
+	for i, bound := range bucketBounds {
 		total += h.counts[i]
-		fmt.Fprintf(x, "%s_bucket{le=%q} %d\n", name, number(bound), total)
+		fmt.Fprintf(x, "%s_bucket{le=%q} %d\n", name, formatNumber(bound), total)
 	}
-	total += h.counts[len(bounds)]
-	fmt.Fprintf(x, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", name, total, name, number(h.sum.Seconds()), name, total)
+	total += h.counts[len(bucketBounds)]
+	fmt.Fprintf(x, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", name, total, name, formatNumber(h.sum.Seconds()), name, total)
 }

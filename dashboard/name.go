@@ -20,15 +20,15 @@ import (
 
 const maxQueueRows = 200 // how many rows of the queue a page shows
 
-func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) namePage(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if err := driver.ValidateName(name); err != nil {
-		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
+		h.refuse(w, r, http.StatusBadRequest, visible.Text(errText(err)))
 		return
 	}
-	m := h.latest(r)
+	m := h.latestView(r)
 	all, _ := h.nameView(name)(m)
-	h.write(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
+	h.writePage(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", isolatedText(name)), region("p", "how", all, class("how"))),
 		h.brokenMessage(r.URL.Query()),
@@ -53,20 +53,20 @@ func (h *Handler) howToBreak() markup.HTML {
 func (h *Handler) nameView(name string) pageView {
 	var cached unlistedName
 	return func(m renderContext) (map[string]markup.HTML, []string) {
-		row, err := m.v.Row(name), error(nil)
+		row, err := m.view.Row(name), error(nil)
 		if row == nil {
 			row, err = cached.read(h, m, name)
 		} else {
 			cached = unlistedName{} // outdated, because a scan has found the name
 		}
 		parts := map[string]markup.HTML{
-			"notices": m.notices(), "how": markup.Text(pushMode(m.v)), "blocks": blocksOf(m.v, name), "past": h.history(m, name),
+			"notices": m.notices(), "how": markup.Text(pushMode(m.view)), "blocks": blocksOf(m.view, name), "past": h.history(m, name),
 		}
 		if err != nil { // a name that cannot be read is not shown as free
 			unknown := text("p", "Not known.", class("empty"))
 			parts["state"], parts["holders"], parts["queue"] = text("p", unreadText(err), class("state")), unknown, unknown
 		} else {
-			parts["state"], parts["holders"], parts["queue"] = m.state(row), h.holders(m, row), m.queue(row)
+			parts["state"], parts["holders"], parts["queue"] = m.stateText(row), h.holdersTable(m, row), m.queueTable(row)
 		}
 		return parts, []string{name}
 	}
@@ -92,7 +92,7 @@ func (f *unlistedName) read(h *Handler, m renderContext, name string) (*overview
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, unlistedTimeout)
 	defer cancel()
-	e, err := h.names.Client().Inspect(ctx, name)
+	e, err := h.overview.Client().Inspect(ctx, name)
 	now := time.Now() // the request may have taken longer than failedReadMaxAge
 	if err != nil {
 		*f = unlistedName{until: now.Add(failedReadMaxAge), err: err}
@@ -106,18 +106,18 @@ func (f *unlistedName) read(h *Handler, m renderContext, name string) (*overview
 	return row, nil
 }
 
-func unreadText(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
+func unreadText(err error) string { return "It cannot be read now: " + visible.Text(errText(err)) }
 
-// state describes the state of a name in a sentence or two.
-func (m renderContext) state(r *overview.Row) markup.HTML {
+// stateText describes the state of a name in a sentence or two.
+func (m renderContext) stateText(r *overview.Row) markup.HTML {
 	var words []markup.Part
 	add := func(more ...markup.Part) { words = append(words, more...) }
 	switch n := len(r.Holders); {
 	case n > 0 && m.allExpired(r):
-		add(markup.Text("It was held by " + count(n, "lease") + " when it was last read. No lease has time left unless it was renewed since. "))
+		add(markup.Text("It was held by " + countText(n, "lease") + " when it was last read. No lease has time left unless it was renewed since. "))
 	case n > 0:
 		oldest := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return a.Since.Compare(b.Since) })
-		add(markup.Text("Held by "+count(n, "lease")+", the longest for "), m.ago(oldest.Since), markup.Text(". "))
+		add(markup.Text("Held by "+countText(n, "lease")+", the longest for "), m.ago(oldest.Since), markup.Text(". "))
 	case r.ClosedFor > 0:
 		add(markup.Text("Nobody holds it. "))
 	case len(r.Waiters) > 0:
@@ -181,7 +181,7 @@ func tableRow(state string, first markup.HTML, cells ...markup.Part) markup.HTML
 	return markup.El("tr", append(parts, cells...)...)
 }
 
-func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
+func (h *Handler) holdersTable(m renderContext, r *overview.Row) markup.HTML {
 	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left", "TTL"}
 	if h.o.AllowBreak {
 		heads = append(heads, "Break")
@@ -207,7 +207,7 @@ func (h *Handler) holders(m renderContext, r *overview.Row) markup.HTML {
 	return tableOf("Holders", "Nobody holds it.", heads, rows)
 }
 
-func (m renderContext) queue(r *overview.Row) markup.HTML {
+func (m renderContext) queueTable(r *overview.Row) markup.HTML {
 	var rows []markup.HTML
 	for i := range r.Waiters[:min(len(r.Waiters), maxQueueRows)] {
 		w := &r.Waiters[i]
@@ -271,7 +271,7 @@ func blockText(x overview.Block) markup.HTML {
 func (h *Handler) brokenMessage(q url.Values) markup.HTML {
 	w := breakTarget{name: q.Get("name")}
 	w.fence, _ = strconv.ParseUint(q.Get("broke"), 10, 64)
-	if w.fence == 0 || subtle.ConstantTimeCompare([]byte(q.Get("proof")), []byte(h.proof(w))) != 1 {
+	if w.fence == 0 || subtle.ConstantTimeCompare([]byte(q.Get("proof")), []byte(h.breakProof(w))) != 1 {
 		return markup.HTML{}
 	}
 	fence := strconv.FormatUint(w.fence, 10)

@@ -33,7 +33,7 @@ type page struct {
 	body    []markup.Part
 }
 
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
+func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, p page) {
 	head := markup.Join(
 		markup.El("meta", markup.Attr("charset", "utf-8")),
 		markup.El("meta", markup.Attr("name", "viewport"), markup.Attr("content", "width=device-width, initial-scale=1")),
@@ -88,7 +88,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 	if !h.auth.hasSession(r) {
 		return markup.El("footer", status)
 	}
-	p := h.names.Client().Properties()
+	p := h.overview.Client().Properties()
 	where := cmp.Or(p.Location, p.Backend)
 	return markup.El("footer",
 		markup.El("p", markup.Text("Locks on "), isolatedText(where), markup.Text(". Times are by its clock.")),
@@ -98,7 +98,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 
 // refuse answers with a page that has the reason.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
-	h.write(w, r, page{title: http.StatusText(status), status: status, body: []markup.Part{
+	h.writePage(w, r, page{title: http.StatusText(status), status: status, body: []markup.Part{
 		text("h1", http.StatusText(status)),
 		text("p", why),
 		markup.El("p", markup.El("a", markup.Link("href", "./"), markup.Text("All names"))),
@@ -113,14 +113,14 @@ type pageView func(m renderContext) (parts map[string]markup.HTML, names []strin
 // such a view, the page shows an older one, with its age.
 const maxViewAge = time.Second
 
-func (h *Handler) latest(r *http.Request) renderContext {
+func (h *Handler) latestView(r *http.Request) renderContext {
 	wait := viewTimeout
-	if h.names.View().ScannedAt.IsZero() {
+	if h.overview.View().ScannedAt.IsZero() {
 		wait = firstViewTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	return renderContext{v: h.names.Latest(ctx, maxViewAge), now: time.Now()}
+	return renderContext{view: h.overview.Latest(ctx, maxViewAge), now: time.Now()}
 }
 
 func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) markup.HTML {
@@ -133,7 +133,7 @@ func (m renderContext) notices() markup.HTML {
 	say := func(class_, head, words string) {
 		all = append(all, markup.El("div", class("notice "+class_), text("strong", head), markup.Text(" "+words)))
 	}
-	v := m.v
+	v := m.view
 	switch {
 	case v.Unsupported():
 		say("bad", "This backend cannot list its names.", "A name's own page shows it: search for the whole name.")
@@ -143,18 +143,18 @@ func (m renderContext) notices() markup.HTML {
 			shown = ""
 		}
 		all = append(all, markup.El("div", class("notice bad"),
-			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(bare(v.Err))+". This has been so for "),
+			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(errText(v.Err))+". This has been so for "),
 			m.agoLocal(v.ErrSince), markup.Text(shown+". Pawl keeps asking.")))
 	}
 	if n := len(v.Blocks().Deadlocks); n > 0 {
 		first := v.Blocks().Deadlocks[0][0].Name
-		all = append(all, markup.El("div", class("notice bad"), text("strong", count(n, "deadlock")+"."),
+		all = append(all, markup.El("div", class("notice bad"), text("strong", countText(n, "deadlock")+"."),
 			markup.Text(" Processes wait for each other, the first at "), nameLink(first), markup.Text(".")))
 	}
 	if len(v.Damaged) > 0 {
 		d := v.Damaged[0]
-		all = append(all, markup.El("div", class("notice bad"), text("strong", count(len(v.Damaged), "name")+" cannot be read."),
-			markup.Text(" The first is "), isolatedText(d.Name), markup.Text(": "+visible.Text(bare(d.Err)))))
+		all = append(all, markup.El("div", class("notice bad"), text("strong", countText(len(v.Damaged), "name")+" cannot be read."),
+			markup.Text(" The first is "), isolatedText(d.Name), markup.Text(": "+visible.Text(errText(d.Err)))))
 	}
 	if v.More {
 		say("", "There are more names.", "The first 100 000 are shown.")
@@ -170,7 +170,7 @@ func (m renderContext) agoLocal(t time.Time) markup.HTML {
 // pushMode describes how changes reach the page. It rounds to whole seconds, so that the
 // text does not change whenever the backend is a little faster or slower.
 func pushMode(v *overview.View) string {
-	every := "every " + brief(v.Pace+time.Second-1)
+	every := "every " + briefDuration(v.Pace+time.Second-1)
 	if v.Push {
 		return "Changes are pushed; all names are read " + every
 	}

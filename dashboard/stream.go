@@ -26,9 +26,9 @@ func (h *Handler) pageViewOf(q url.Values) pageView {
 	return nil
 }
 
-// events sends the parts of a page that change, until the browser leaves or the dashboard
-// closes. It sends markup, in which names are escaped, as on the page.
-func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+// serveEvents sends the parts of a page that change, until the browser leaves or the
+// dashboard closes. It sends markup, in which names are escaped, as on the page.
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	render := h.pageViewOf(r.URL.Query())
 	if render == nil {
 		http.Error(w, "pawl: there is no such stream", http.StatusBadRequest)
@@ -47,7 +47,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	h.send(w, r, render)
+	h.sendUpdates(w, r, render)
 }
 
 // An update is one message of a stream.
@@ -57,23 +57,23 @@ type update struct {
 	Parts map[string]string `json:"parts"`
 }
 
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, render pageView) {
+func (h *Handler) sendUpdates(w http.ResponseWriter, r *http.Request, render pageView) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the stream reads nothing
-	viewer := h.names.Join()
+	viewer := h.overview.Join()
 	defer viewer.Leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)()
 	sent, lastWrite := map[string]string{}, time.Now()
-	for v := h.names.View(); v != nil; v = h.await(ctx, viewer, v, control, w, r) {
+	for v := h.overview.View(); v != nil; v = h.awaitView(ctx, viewer, v, control, w, r) {
 		if !h.auth.stillAllowed(r) {
 			return // its session is over
 		}
 		if v.ScannedAt.IsZero() && v.Err == nil {
 			continue // there is no view yet, and the page already says so
 		}
-		m := renderContext{v: v, now: time.Now(), stream: true}
+		m := renderContext{view: v, now: time.Now(), stream: true}
 		parts, names := render(m)
 		viewer.Show(names)
 		changed := map[string]string{}
@@ -90,14 +90,14 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, render pageView) 
 		default:
 			changed = nil
 		}
-		if lastWrite = m.now; write(control, w, update{m.now.UnixMilli(), v.Err != nil && !v.Unsupported(), changed}) != nil {
+		if lastWrite = m.now; writeUpdate(control, w, update{m.now.UnixMilli(), v.Err != nil && !v.Unsupported(), changed}) != nil {
 			return
 		}
 	}
 }
 
-// await returns the next view, or nil when the stream is over.
-func (h *Handler) await(
+// awaitView returns the next view, or nil when the stream is over.
+func (h *Handler) awaitView(
 	ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter, r *http.Request,
 ) *overview.View {
 	for {
@@ -107,14 +107,14 @@ func (h *Handler) await(
 		if err == nil {
 			return v
 		}
-		if ctx.Err() != nil || !h.auth.stillAllowed(r) || write(control, w, update{}) != nil {
+		if ctx.Err() != nil || !h.auth.stillAllowed(r) || writeUpdate(control, w, update{}) != nil {
 			return nil
 		}
 	}
 }
 
-// write sends the parts that have changed, or a comment if there are none.
-func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
+// writeUpdate sends the parts that have changed, or a comment if there are none.
+func writeUpdate(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
 	if u.Parts != nil {
 		body, _ := json.Marshal(u) // it has nothing that can fail

@@ -18,7 +18,7 @@ import (
 // has times instead of durations, so that it changes only with an event. The browser
 // computes durations from the times in the updates, because its own clock may be wrong.
 type renderContext struct {
-	v      *overview.View
+	view   *overview.View
 	now    time.Time
 	stream bool
 }
@@ -28,7 +28,7 @@ func browserTime(t time.Time) int64 { return t.Round(200 * time.Millisecond).Uni
 
 // ago returns the time since t, by the backend's clock. The browser keeps counting.
 func (m renderContext) ago(t time.Time) markup.HTML {
-	return m.liveDuration("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
+	return m.liveDuration("data-since", t.Add(-m.view.Offset), m.view.Since(t, m.now))
 }
 
 // until returns the time left until t, by this process's clock.
@@ -37,7 +37,7 @@ func (m renderContext) until(t time.Time) markup.HTML {
 }
 
 func (m renderContext) liveDuration(how string, t time.Time, d time.Duration) markup.HTML {
-	text := brief(d)
+	text := briefDuration(d)
 	if m.stream {
 		text = ""
 	}
@@ -61,7 +61,7 @@ func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 	switch {
 	case m.stream:
 	case end.After(m.now):
-		left = brief(end.Sub(m.now))
+		left = briefDuration(end.Sub(m.now))
 	default:
 		left = over
 	}
@@ -71,8 +71,8 @@ func (m renderContext) left(r *overview.Row, i int) markup.HTML {
 		markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", browserTime(end)), markup.Attr("data-over", over), markup.Text(left)))
 }
 
-// brief formats a duration for people. app.js does the same.
-func brief(d time.Duration) string {
+// briefDuration formats a duration for people. app.js does the same.
+func briefDuration(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch {
 	case s < 60:
@@ -89,7 +89,7 @@ func brief(d time.Duration) string {
 func preciseDuration(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
-		return brief(d)
+		return briefDuration(d)
 	case d >= time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	case d >= time.Millisecond:
@@ -98,8 +98,8 @@ func preciseDuration(d time.Duration) string {
 	return "less than 1ms"
 }
 
-// bare returns an error's message without the "pawl: " of the library.
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+// errText returns an error's message without the "pawl: " of the library.
+func errText(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
 // isolatedText returns a text whose direction of writing does not spread.
 func isolatedText(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
@@ -146,8 +146,8 @@ func nameLink(name string) markup.HTML {
 	return markup.El("a", markup.Link("href", nameURL(name)), isolatedText(name))
 }
 
-// count returns a number of things: "1 name", "2 names".
-func count(n int, thing string) string {
+// countText returns a number of things: "1 name", "2 names".
+func countText(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
