@@ -34,10 +34,10 @@ func TestWithoutTheTokenNoPageIsShown(t *testing.T) {
 		g := s.take(t, claim("secret-job", 1))
 		time.Sleep(6 * time.Second)
 		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
-			lacks(t, s.status(t, http.StatusUnauthorized, "GET", to, nil, nil), "secret-job", "Locks on")
+			wantNoTexts(t, s.status(t, http.StatusUnauthorized, "GET", to, nil, nil), "secret-job", "Locks on")
 		}
-		s.status(t, http.StatusUnauthorized, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil)
-		lacks(t, s.status(t, http.StatusNotFound, "GET", "nowhere", nil, nil), "Locks on") // the address of the backend
+		s.status(t, http.StatusUnauthorized, "POST", "break", breakFormValues("secret-job", g.Fence, "secret-job"), nil)
+		wantNoTexts(t, s.status(t, http.StatusNotFound, "GET", "nowhere", nil, nil), "Locks on") // the address of the backend
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
 			s.get(t, to)
 		}
@@ -53,9 +53,9 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
 			t.Fatalf("%d, %+v", code, cookie)
 		}
-		wants(t, s.status(t, http.StatusOK, "GET", "", nil, withCookie(cookie)), "host:1", "Sign out", "Locks on")
+		wantTexts(t, s.status(t, http.StatusOK, "GET", "", nil, withCookie(cookie)), "host:1", "Sign out", "Locks on")
 		bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
-		wants(t, s.status(t, http.StatusOK, "GET", "metrics", nil, bearer), "pawl_names 1")
+		wantTexts(t, s.status(t, http.StatusOK, "GET", "metrics", nil, bearer), "pawl_names 1")
 
 		if _, c := signIn(s, t, token, func(r *http.Request) { r.TLS = &tls.ConnectionState{} }); c == nil || !c.Secure {
 			t.Errorf("over TLS the cookie is %+v", c)
@@ -104,7 +104,7 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 	})
 }
 
-func TestWrongTokensFromOneAddress(t *testing.T) {
+func TestWrongTokensFromOneAddressAreThrottled(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, before := signIn(s, t, token, nil)
@@ -139,7 +139,7 @@ func TestWrongTokensFromOneAddress(t *testing.T) {
 
 // The limit also applies to requests from many addresses. The handler remembers a bounded
 // number of addresses.
-func TestWrongTokensFromManyAddresses(t *testing.T) {
+func TestWrongTokensFromManyAddressesAreThrottled(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		compared := 0
@@ -157,7 +157,7 @@ func TestWrongTokensFromManyAddresses(t *testing.T) {
 
 // One host may use every address of its network, and counts as one client. So it cannot
 // lock out other networks.
-func TestWrongTokensFromOneNetwork(t *testing.T) {
+func TestWrongTokensFromOneNetworkAreThrottled(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		from := func(address string) func(*http.Request) {
@@ -191,7 +191,7 @@ func TestWrongTokensFromOneNetwork(t *testing.T) {
 }
 
 // The answer has the time to wait. After that, the page accepts the token.
-func TestRetryAfterTooManyWrongTokens(t *testing.T) {
+func TestRetryAfterSaysWhenATokenIsComparedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		for range 10 {
@@ -202,7 +202,7 @@ func TestRetryAfterTooManyWrongTokens(t *testing.T) {
 			if got := w.Header().Get("Retry-After"); w.Code != http.StatusTooManyRequests || got != want {
 				t.Errorf("the status is %d, and Retry-After %q, want %s", w.Code, got, want)
 			}
-			wants(t, w.Body.String(), "Try again in "+want+" s.")
+			wantTexts(t, w.Body.String(), "Try again in "+want+" s.")
 			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, rounded up to 5
 		}
 		time.Sleep(3 * time.Second)
@@ -221,7 +221,7 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 		left := s.openWith(t.Context(), "events?view=list", withCookie(other))
 		byHeader := s.openWith(t.Context(), "events?view=list", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
 		time.Sleep(time.Minute)
-		if ended(stream) {
+		if hasEnded(stream) {
 			t.Fatal("the stream has ended before")
 		}
 		s.request(t, "POST", "logout", url.Values{}, withCookie(one))
@@ -229,15 +229,15 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 		for c, want := range map[*http.Cookie]int{one: http.StatusUnauthorized, other: http.StatusOK} {
 			s.status(t, want, "GET", "", nil, withCookie(c))
 		}
-		if !ended(stream) || ended(left) || ended(byHeader) {
-			t.Errorf("its stream has ended: %v, the others have ended: %v, %v", ended(stream), ended(left), ended(byHeader))
+		if !hasEnded(stream) || hasEnded(left) || hasEnded(byHeader) {
+			t.Errorf("its stream has ended: %v, the others have ended: %v, %v", hasEnded(stream), hasEnded(left), hasEnded(byHeader))
 		}
 		if testing.Short() {
 			return // make test-all runs the rest: 12 hours with a scan each second
 		}
 		time.Sleep(12 * time.Hour)
-		if !ended(left) || ended(byHeader) {
-			t.Errorf("after 12 hours the stream of a cookie has ended: %v, that of a token: %v", ended(left), ended(byHeader))
+		if !hasEnded(left) || hasEnded(byHeader) {
+			t.Errorf("after 12 hours the stream of a cookie has ended: %v, that of a token: %v", hasEnded(left), hasEnded(byHeader))
 		}
 	})
 }
@@ -259,7 +259,7 @@ func TestASessionThatWasEndedStaysEnded(t *testing.T) {
 	})
 }
 
-func ended(s *stream) bool {
+func hasEnded(s *stream) bool {
 	select {
 	case <-s.done:
 		return true

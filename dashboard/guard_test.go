@@ -68,7 +68,7 @@ func TestHostsReplaceTheDefault(t *testing.T) {
 	})
 }
 
-func TestEveryAnswerHasTheHeaders(t *testing.T) {
+func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for to, method := range routes {
@@ -85,7 +85,7 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	})
 }
 
-func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
+func TestRequestsFromOtherSitesChangeNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		g := s.take(t, claim("job", 1))
@@ -101,7 +101,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 				},
 				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none"); r.Header.Set("Origin", "null") },
 			} {
-				s.status(t, http.StatusForbidden, "POST", to, breaking("job", g.Fence, "job"), from)
+				s.status(t, http.StatusForbidden, "POST", to, breakFormValues("job", g.Fence, "job"), from)
 			}
 		}
 		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
@@ -111,7 +111,7 @@ func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "none")
 			r.Header.Set("Origin", "http://localhost:7420")
 		}
-		s.status(t, http.StatusSeeOther, "POST", "break", breaking("job", g.Fence, "job"), typed)
+		s.status(t, http.StatusSeeOther, "POST", "break", breakFormValues("job", g.Fence, "job"), typed)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})
 		s.status(t, http.StatusRequestURITooLong, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil)
 		g := s.take(t, claim("job", 1))
-		long := breaking("job", g.Fence, "job")
+		long := breakFormValues("job", g.Fence, "job")
 		long.Set("more", strings.Repeat("x", 5000))
 		s.status(t, http.StatusRequestEntityTooLarge, "POST", "break", long, nil)
 		s.status(t, http.StatusBadRequest, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 })
@@ -145,16 +145,16 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 }
 
 // The handler works under any path, with the prefix stripped or not.
-func TestItWorksUnderAnyPath(t *testing.T) {
+func TestTheHandlerWorksUnderAnyPath(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		s.take(t, claim("job", 1))
 		time.Sleep(6 * time.Second)
 		for _, to := range []string{"", "locks/", "a/b/"} {
-			wants(t, s.get(t, to), `href="style.css"`, `href="name?name=job"`)
-			wants(t, s.get(t, to+"name?name=job"), "host:1")
+			wantTexts(t, s.get(t, to), `href="style.css"`, `href="name?name=job"`)
+			wantTexts(t, s.get(t, to+"name?name=job"), "host:1")
 		}
-		lacks(t, s.get(t, ""), `href="/`, `action="/`, `src="/`)
+		wantNoTexts(t, s.get(t, ""), `href="/`, `action="/`, `src="/`)
 	})
 }
 

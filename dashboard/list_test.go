@@ -30,18 +30,18 @@ func TestTheListShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		s.take(t, permit)
 		time.Sleep(6 * time.Second)
 		page := s.get(t, "")
-		wants(t, page, `<a href="name?name=report%3Anightly"><bdi>report:nightly</bdi></a>`, fmt.Sprintf(">%d</code>", g.Fence),
+		wantTexts(t, page, `<a href="name?name=report%3Anightly"><bdi>report:nightly</bdi></a>`, fmt.Sprintf(">%d</code>", g.Fence),
 			"exclusive</span>", "shared</span>", "2 of 4</span>", "<bdi>job</bdi>=<bdi>nightly</bdi>", "<bdi>host:1</bdi>",
 			">6s</span>", `<progress class="left" aria-label="time left" max="29900" value="24000"`, ">24s</span>",
 			"<bdi>host:2</bdi>", "and 2 more", "<b>3</b> names", "<b>5</b> waiters", "Changes are pushed")
-		lacks(t, page, "host:5", "overdue</span></td>")
+		wantNoTexts(t, page, "host:5", "overdue</span></td>")
 		time.Sleep(11 * time.Second)
-		wants(t, s.get(t, ""), `<progress class="left late"`, `<tr role="row" data-key="report%3Anightly" class="late">`, "<b>3</b> overdue")
+		wantTexts(t, s.get(t, ""), `<progress class="left late"`, `<tr role="row" data-key="report%3Anightly" class="late">`, "<b>3</b> overdue")
 	})
 }
 
-// order returns the order of the names on a page.
-func order(page string) (names []string) {
+// namesInOrder returns the order of the names on a page.
+func namesInOrder(page string) (names []string) {
 	for _, m := range regexp.MustCompile(`<tr role="row" data-key="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		name, _ := url.QueryUnescape(m[1])
 		names = append(names, name)
@@ -59,32 +59,32 @@ func TestTheListIsSearchedSortedAndPaged(t *testing.T) {
 		s.queue(t, claim("n:07", 99))
 		time.Sleep(6 * time.Second)
 		first := s.get(t, "")
-		if names := order(first); len(names) != 50 || names[0] != "n:07" || names[1] != "n:00" {
+		if names := namesInOrder(first); len(names) != 50 || names[0] != "n:07" || names[1] != "n:00" {
 			t.Errorf("the page has %d names: %q", len(names), names)
 		}
-		wants(t, first, "1–50 of 61", `href="./?offset=50" rel="next"`, `<span class="off">← Previous</span>`)
-		wants(t, s.get(t, "?offset=50"), "51–61 of 61", `href="./" rel="prev"`)
-		wants(t, s.get(t, "?offset=5000"), "51–61 of 61")
-		if names := order(s.get(t, "?prefix=oth")); !slices.Equal(names, []string{"other"}) {
+		wantTexts(t, first, "1–50 of 61", `href="./?offset=50" rel="next"`, `<span class="off">← Previous</span>`)
+		wantTexts(t, s.get(t, "?offset=50"), "51–61 of 61", `href="./" rel="prev"`)
+		wantTexts(t, s.get(t, "?offset=5000"), "51–61 of 61")
+		if names := namesInOrder(s.get(t, "?prefix=oth")); !slices.Equal(names, []string{"other"}) {
 			t.Errorf("searched, it has %q", names)
 		}
 		byName := s.get(t, "?sort=name&reversed=1")
-		if names := order(byName); names[0] != "other" || names[1] != "n:59" {
+		if names := namesInOrder(byName); names[0] != "other" || names[1] != "n:59" {
 			t.Errorf("sorted, it begins with %q", names[:2])
 		}
-		wants(t, byName, `aria-sort="descending"><a href="./?sort=name">`, `data-live="events?reversed=1&#38;sort=name&#38;view=list"`, "What needs attention first")
+		wantTexts(t, byName, `aria-sort="descending"><a href="./?sort=name">`, `data-live="events?reversed=1&#38;sort=name&#38;view=list"`, "What needs attention first")
 		for _, odd := range []string{"?sort=nonsense", "?offset=-7", "?offset=x", "?sort=" + strings.Repeat("x", 2000)} {
-			if names := order(s.get(t, odd)); len(names) != 50 || names[0] != "n:07" {
+			if names := namesInOrder(s.get(t, odd)); len(names) != 50 || names[0] != "n:07" {
 				t.Errorf("%.20s begins with %q", odd, names[:1])
 			}
 		}
-		wants(t, s.get(t, "?prefix=nothing"), "No name in use begins with this.", `href="name?name=nothing"`)
+		wantTexts(t, s.get(t, "?prefix=nothing"), "No name in use begins with this.", `href="name?name=nothing"`)
 	})
 }
 
-func TestThePageOfAnEmptyBackend(t *testing.T) {
+func TestThePageOfAnEmptyBackendShowsNoName(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		wants(t, newSite(t, nil).get(t, ""), "No name is held or waited for.", "<b>0</b> names")
+		wantTexts(t, newSite(t, nil).get(t, ""), "No name is held or waited for.", "<b>0</b> names")
 	})
 }
 
@@ -107,12 +107,12 @@ func TestTextOfOthersStaysText(t *testing.T) {
 			s.queue(t, w)
 		}
 		first := s.get(t, "")
-		wants(t, first, `\u202eright to left\u2066`, "&#60;script&#62;alert(1)&#60;/script&#62;")
-		lacks(t, first, "\u202e", "\u2066")
-		onlyOurs(t, first)
+		wantTexts(t, first, `\u202eright to left\u2066`, "&#60;script&#62;alert(1)&#60;/script&#62;")
+		wantNoTexts(t, first, "\u202e", "\u2066")
+		wantOnlyOurScripts(t, first)
 		for _, attack := range attacks {
-			onlyOurs(t, s.get(t, "name?name="+url.QueryEscape(attack)))
-			onlyOurs(t, s.get(t, "?prefix="+url.QueryEscape(attack)))
+			wantOnlyOurScripts(t, s.get(t, "name?name="+url.QueryEscape(attack)))
+			wantOnlyOurScripts(t, s.get(t, "?prefix="+url.QueryEscape(attack)))
 		}
 		live := s.open(t.Context(), "events?view=list")
 		time.Sleep(time.Second)
@@ -124,27 +124,27 @@ func TestTextOfOthersStaysText(t *testing.T) {
 			}
 		}
 		for _, part := range sent.Parts {
-			onlyOurs(t, part)
+			wantOnlyOurScripts(t, part)
 		}
 	})
 }
 
 var (
-	pieces     = regexp.MustCompile(`^(<!doctype html>|[^<>]|</?[a-z0-9]+(?: [a-zA-Z-]+="[^"<>]*"| defer)*>)*$`)
-	handlers   = regexp.MustCompile(`<[^>]* (?:on[a-z]+|style|srcdoc|autofocus)=`)
-	ourScripts = strings.NewReplacer(`<script src="theme.js"></script>`, "", `<script src="app.js" defer></script>`, "")
+	markupPattern  = regexp.MustCompile(`^(<!doctype html>|[^<>]|</?[a-z0-9]+(?: [a-zA-Z-]+="[^"<>]*"| defer)*>)*$`)
+	handlerPattern = regexp.MustCompile(`<[^>]* (?:on[a-z]+|style|srcdoc|autofocus)=`)
+	ourScripts     = strings.NewReplacer(`<script src="theme.js"></script>`, "", `<script src="app.js" defer></script>`, "")
 )
 
-// onlyOurs checks that markup is complete, and that it runs only our two scripts.
-func onlyOurs(t *testing.T, page string) {
+// wantOnlyOurScripts checks that markup is complete and runs only our two scripts.
+func wantOnlyOurScripts(t *testing.T, page string) {
 	t.Helper()
 	page = ourScripts.Replace(page)
 	quoted := regexp.MustCompile(`="[^"]*"`).ReplaceAllString(page, `=""`)
 	switch {
-	case !pieces.MatchString(page):
+	case !markupPattern.MatchString(page):
 		t.Errorf("the markup is not complete:\n%s", page)
-	case handlers.MatchString(quoted), strings.Contains(page, `href="javascript`):
+	case handlerPattern.MatchString(quoted), strings.Contains(page, `href="javascript`):
 		t.Errorf("this runs something:\n%s", page)
 	}
-	lacks(t, page, "<script", "<img", "<svg/", "<iframe", "<b>=")
+	wantNoTexts(t, page, "<script", "<img", "<svg/", "<iframe", "<b>=")
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestMetrics(t *testing.T) {
+func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var metrics dashboard.Metrics
 		memory := memlock.NewMemory(nil)
-		s := siteOver(t, memory.Driver(), memory, &dashboard.Options{Metrics: &metrics})
+		s := newSiteOnDriver(t, memory.Driver(), memory, &dashboard.Options{Metrics: &metrics})
 		app, err := pawl.New(memory.Driver(), &pawl.Options{Observer: metrics.Observer()})
 		noError(t, err)
 		defer app.Close()
@@ -28,11 +28,11 @@ func TestMetrics(t *testing.T) {
 		lease, err := app.Mutex("mine").Lock(t.Context())
 		noError(t, err)
 		time.Sleep(2 * time.Second)
-		wants(t, s.get(t, "metrics"), "pawl_client_held 1\n")
+		wantTexts(t, s.get(t, "metrics"), "pawl_client_held 1\n")
 		noError(t, lease.Release(t.Context()))
 		time.Sleep(4 * time.Second)
 		text := s.get(t, "metrics")
-		wants(t, text, "pawl_backend_up 1\n", "pawl_names 1\n", "pawl_leases 1\n", "pawl_waiters 1\n", "pawl_longest_wait_seconds 6\n",
+		wantTexts(t, text, "pawl_backend_up 1\n", "pawl_names 1\n", "pawl_leases 1\n", "pawl_waiters 1\n", "pawl_longest_wait_seconds 6\n",
 			"pawl_client_acquired_total 1\n", "pawl_client_refused_total 1\n", "pawl_client_held 0\n", `pawl_client_lost_total{reason="broken"} 0`,
 			`pawl_client_hold_seconds_bucket{le="1"} 0`, `pawl_client_hold_seconds_bucket{le="5"} 1`, `pawl_client_hold_seconds_bucket{le="+Inf"} 1`,
 			"pawl_client_hold_seconds_sum 2\n", `pawl_client_request_failures_total{op="renew"} 0`)
@@ -42,6 +42,6 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("Prometheus cannot read %q", l)
 			}
 		}
-		lacks(t, text, "job", "host")
+		wantNoTexts(t, text, "job", "host")
 	})
 }

@@ -36,18 +36,18 @@ type site struct {
 func newSite(t testing.TB, o *dashboard.Options) *site {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
-	s := siteOver(t, memory.Driver(), memory, o)
+	s := newSiteOnDriver(t, memory.Driver(), memory, o)
 	time.Sleep(2 * time.Second)
 	return s
 }
 
-func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
+func newSiteOnDriver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
 	t.Helper()
-	return siteIn(t, "", d, memory, o)
+	return newSiteInNamespace(t, "", d, memory, o)
 }
 
-// siteIn returns a site of a namespace.
-func siteIn(t testing.TB, namespace string, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
+// newSiteInNamespace returns a site of a namespace.
+func newSiteInNamespace(t testing.TB, namespace string, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
 	t.Helper()
 	s := &site{others: engine.Full(memory.Driver()), log: &lines{}}
 	var err error
@@ -116,7 +116,7 @@ func (s *site) get(t testing.TB, to string) string {
 	return s.status(t, http.StatusOK, http.MethodGet, to, nil, nil)
 }
 
-func wants(t testing.TB, page string, all ...string) {
+func wantTexts(t testing.TB, page string, all ...string) {
 	t.Helper()
 	for _, want := range all {
 		if !strings.Contains(page, want) {
@@ -125,7 +125,7 @@ func wants(t testing.TB, page string, all ...string) {
 	}
 }
 
-func lacks(t testing.TB, page string, all ...string) {
+func wantNoTexts(t testing.TB, page string, all ...string) {
 	t.Helper()
 	for _, not := range all {
 		if strings.Contains(page, not) {

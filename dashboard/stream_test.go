@@ -27,17 +27,17 @@ func TestAStreamSendsChangesAtOnce(t *testing.T) {
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(time.Second + 50*time.Millisecond) // between two scans
 		for _, live := range []*stream{all, one} {
-			wants(t, live.take(), "data: {", "host:1", `"now":`)
+			wantTexts(t, live.take(), "data: {", "host:1", `"now":`)
 		}
 		s.queue(t, second)
 		time.Sleep(200 * time.Millisecond)
 		for _, live := range []*stream{all, one} {
-			wants(t, live.take(), "host:2")
+			wantTexts(t, live.take(), "host:2")
 		}
 		s.release(t, first)
 		time.Sleep(200 * time.Millisecond)
-		wants(t, one.take(), "host:2", "released")
-		wants(t, all.take(), "host:2")
+		wantTexts(t, one.take(), "host:2", "released")
+		wantTexts(t, all.take(), "host:2")
 	})
 }
 
@@ -70,13 +70,13 @@ func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 		<-gone.done
 		stays := s.open(t.Context(), "events?view=list")
 		time.Sleep(time.Second)
-		wants(t, stays.take(), "data: ")
+		wantTexts(t, stays.take(), "data: ")
 		s.Close()
 		<-stays.done
 	})
 }
 
-func TestAStreamOfNothingIsRefused(t *testing.T) {
+func TestAStreamWithoutAViewIsRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		for _, q := range []string{"", "?view=x", "?view=name", "?view=name&name=a%00"} {
@@ -85,59 +85,59 @@ func TestAStreamOfNothingIsRefused(t *testing.T) {
 	})
 }
 
-// A failing driver cannot list names while fails is true.
-type failing struct {
+// A failingDriver cannot list names while fails is true.
+type failingDriver struct {
 	engine.Driver
 	fails atomic.Bool
 }
 
-func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (d *failingDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	if d.fails.Load() {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, errors.New("connection <refused>")) }
 	}
 	return d.Driver.List(ctx, prefix)
 }
 
-func TestThePageOfABackendThatHasNeverAnswered(t *testing.T) {
+func TestThePageShowsThatTheBackendHasNeverAnswered(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &failing{Driver: engine.Full(memory.Driver())}
+		d := &failingDriver{Driver: engine.Full(memory.Driver())}
 		d.fails.Store(true)
-		s := siteOver(t, d, memory, nil)
+		s := newSiteOnDriver(t, d, memory, nil)
 		time.Sleep(2 * time.Second)
 		page := s.get(t, "")
-		wants(t, page, "The backend does not answer.", "This has been so for ", "Pawl keeps asking.", "Nothing was seen yet.")
-		lacks(t, page, "What is shown")
+		wantTexts(t, page, "The backend does not answer.", "This has been so for ", "Pawl keeps asking.", "Nothing was seen yet.")
+		wantNoTexts(t, page, "What is shown")
 	})
 }
 
 func TestAStreamShowsAnOutage(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &failing{Driver: engine.Full(memory.Driver())}
-		s := siteOver(t, d, memory, nil)
+		d := &failingDriver{Driver: engine.Full(memory.Driver())}
+		s := newSiteOnDriver(t, d, memory, nil)
 		s.take(t, claim("job", 1))
 		live := s.open(t.Context(), "events?view=list")
 		time.Sleep(2 * time.Second)
-		wants(t, live.take(), "host:1")
+		wantTexts(t, live.take(), "host:1")
 		d.fails.Store(true)
 		time.Sleep(3 * time.Second)
-		wants(t, live.take(), "The backend does not answer.", `connection \u0026#60;refused\u0026#62;`)
+		wantTexts(t, live.take(), "The backend does not answer.", `connection \u0026#60;refused\u0026#62;`)
 		page := s.get(t, "")
-		wants(t, page, "The backend does not answer.", "This has been so for ", "The page shows what it read before that.", "host:1")
+		wantTexts(t, page, "The backend does not answer.", "This has been so for ", "The page shows what it read before that.", "host:1")
 		d.fails.Store(false)
 		time.Sleep(3 * time.Second)
-		wants(t, live.take(), `"notices":""`)
+		wantTexts(t, live.take(), `"notices":""`)
 	})
 }
 
-// A slow driver lists only when the test allows it.
-type slow struct {
+// A slowDriver lists only when the test allows it.
+type slowDriver struct {
 	engine.Driver
 	lists chan struct{}
 }
 
-func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (d *slowDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	select {
 	case <-d.lists:
 	case <-ctx.Done():
@@ -150,8 +150,8 @@ func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 func TestAStreamThatBeginsBeforeTheFirstScanSendsAllParts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &slow{engine.Full(memory.Driver()), make(chan struct{})}
-		s := siteOver(t, d, memory, nil)
+		d := &slowDriver{engine.Full(memory.Driver()), make(chan struct{})}
+		s := newSiteOnDriver(t, d, memory, nil)
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(time.Second)
 		if got := all.take() + one.take(); got != "" {
@@ -159,8 +159,8 @@ func TestAStreamThatBeginsBeforeTheFirstScanSendsAllParts(t *testing.T) {
 		}
 		close(d.lists)
 		time.Sleep(time.Second)
-		wants(t, all.take(), `"notices":""`, `"how":`, `"counts":`, `"rows":`, `"pager":""`)
-		wants(t, one.take(), `"notices":""`, `"how":`, `"state":`, `"holders":`, `"queue":`, `"blocks":""`, `"past":`)
+		wantTexts(t, all.take(), `"notices":""`, `"how":`, `"counts":`, `"rows":`, `"pager":""`)
+		wantTexts(t, one.take(), `"notices":""`, `"how":`, `"state":`, `"holders":`, `"queue":`, `"blocks":""`, `"past":`)
 	})
 }
 
@@ -173,7 +173,7 @@ func TestAQueueOfThousandsIsCounted(t *testing.T) {
 			s.queue(t, claim("job", 2+i))
 		}
 		time.Sleep(6 * time.Second)
-		wants(t, s.get(t, ""), "<b>5000</b> waiters", "and 4997 more")
+		wantTexts(t, s.get(t, ""), "<b>5000</b> waiters", "and 4997 more")
 		if page := s.get(t, "name?name=job"); len(page) > 200_000 || !strings.Contains(page, "and 4800 more") {
 			t.Errorf("the page has %d bytes", len(page))
 		}
@@ -182,7 +182,7 @@ func TestAQueueOfThousandsIsCounted(t *testing.T) {
 
 func BenchmarkPageOfTenThousandNames(b *testing.B) {
 	memory := memlock.NewMemory(nil)
-	s := siteOver(b, memory.Driver(), memory, nil)
+	s := newSiteOnDriver(b, memory.Driver(), memory, nil)
 	for i := range 10_000 {
 		c := claim(fmt.Sprintf("shard:%05d", i), i)
 		c.TTL = time.Hour
@@ -206,24 +206,24 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 func TestOldInformationIsMarked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)
-		d := &failing{Driver: engine.Full(memory.Driver())}
-		s := siteOver(t, d, memory, nil)
+		d := &failingDriver{Driver: engine.Full(memory.Driver())}
+		s := newSiteOnDriver(t, d, memory, nil)
 		s.take(t, claim("job", 1)) // for 30 s
 		list, name := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(10 * time.Second)
 		for _, was := range []string{list.take(), name.take()} {
-			wants(t, was, `"parts"`)
-			lacks(t, was, `"stale"`)
+			wantTexts(t, was, `"parts"`)
+			wantNoTexts(t, was, `"stale"`)
 		}
 		d.fails.Store(true)
 		time.Sleep(time.Minute)
-		wants(t, list.take(), `"stale":true`)
-		wants(t, name.take(), `"stale":true`, "It was held by 1 lease when it was last read.")
+		wantTexts(t, list.take(), `"stale":true`)
+		wantTexts(t, name.take(), `"stale":true`, "It was held by 1 lease when it was last read.")
 		page := s.get(t, "name?name=job")
-		wants(t, page, "It was held by 1 lease when it was last read.", ">over unless renewed</span>")
-		lacks(t, page, "Held by", ">0s</span>")
+		wantTexts(t, page, "It was held by 1 lease when it was last read.", ">over unless renewed</span>")
+		wantNoTexts(t, page, "Held by", ">0s</span>")
 		d.fails.Store(false)
 		time.Sleep(20 * time.Second)
-		lacks(t, s.get(t, "name?name=job"), "over unless renewed")
+		wantNoTexts(t, s.get(t, "name?name=job"), "over unless renewed")
 	})
 }
