@@ -17,11 +17,11 @@ func TestThePagesAreAccessible(t *testing.T) {
 	s := newScene(t)
 	w := newWorld(t, s.backend, &dashboard.Options{AllowBreak: true})
 	b := open(t, w.url, viewSettings{})
-	b.until("the lease is shown before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
+	b.until("the lease is shown before it is late", isLive+` && `+rowContains("warm-cache", "web-3:677"))
 	s.advance(0)
 	b.until("it is late", row("warm-cache")+`.classList.contains("late")`)
 	for _, p := range []struct{ path, ready string }{
-		{"", rowSays("nightly-report", "reports-1:4127")},
+		{"", rowContains("nightly-report", "reports-1:4127")},
 		{"name?name=nightly-report", `document.getElementById("holders").innerText.includes("reports-1:4127")`},
 		{fmt.Sprintf("break?name=nightly-report&fence=%d", s.holders("nightly-report")[0].Fence), `document.getElementById("typed") != null`},
 		{"health", `document.querySelector("h1") != null`},
@@ -39,7 +39,7 @@ func TestThePagesAreAccessible(t *testing.T) {
 		}
 	}
 	for _, e := range []string{"name?name=", "nowhere"} {
-		b.allow("status of 4")
+		b.allowFault("status of 4")
 		b.visit(w.url+e, map[string]int64{"nowhere": 404, "name?name=": 400}[e])
 		b.wantAccessible(e)
 	}
@@ -47,12 +47,12 @@ func TestThePagesAreAccessible(t *testing.T) {
 
 // The keyboard can do everything that a mouse does: it reaches the search through the
 // skip link, and then a name. The page always shows the focus.
-func TestTheKeyboardIsEnough(t *testing.T) {
+func TestTheKeyboardReachesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	w.take(mutex("report", "web-1", 4127))
 	b := open(t, w.url, viewSettings{})
-	b.until("the lease is shown", live+` && `+rowSays("report", "web-1:4127"))
+	b.until("the lease is shown", isLive+` && `+rowContains("report", "web-1:4127"))
 	b.do(chromedp.KeyEvent(kb.Tab))
 	if got := js[string](b, `document.activeElement.innerText`); got != "Skip to the content" {
 		t.Errorf("the first focus is on %q", got)
@@ -75,17 +75,17 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 		}
 	}
 	w.queue(mutex("report", "web-2", 3380)) // redraws the row, and the focus stays in it
-	b.until("the waiter is shown", rowSays("report", "web-2:3380"))
+	b.until("the waiter is shown", rowContains("report", "web-2:3380"))
 	if at := js[string](b, `document.activeElement.innerText`); at != "report" {
 		t.Errorf("when the row changed, the focus went to %q", at)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until("the name's page is there", `location.search == "?name=report" && `+live)
+	b.until("the name's page is there", `location.search == "?name=report" && `+isLive)
 }
 
 // The theme is the system's until a reader chooses one. Then every page has the chosen
 // theme.
-func TestAReaderChoosesTheTheme(t *testing.T) {
+func TestEveryPageHasTheThemeThatAReaderChose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := open(t, w.url, viewSettings{dark: true})

@@ -30,8 +30,8 @@ func addAttacks(t *testing.T, b *backend) (names []string) {
 	return names
 }
 
-// alarm defines pwned, which an attack calls if it runs. pwned records each call.
-const alarm = `globalThis.hits = []; globalThis.pwned = (...a) => hits.push(String(new Error().stack));`
+// alarmScript defines pwned, which an attack calls if it runs. pwned records each call.
+const alarmScript = `globalThis.hits = []; globalThis.pwned = (...a) => hits.push(String(new Error().stack));`
 
 // wantUnharmed checks that no attack has run, and that the page contains nothing that
 // could run.
@@ -62,9 +62,9 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 	for _, l := range []viewSettings{{}, {phone: true}} {
 		w := newWorld(t, newBackend(t, nil), nil)
 		b := newTab(t, l)
-		b.before(alarm)
+		b.addInitScript(alarmScript)
 		b.visit(w.url+"?sort=name", 200)
-		b.until("the page is live", live)
+		b.until("the page is live", isLive)
 		names := addAttacks(t, w.backend)
 		slices.Sort(names)
 		b.until("all are shown", fmt.Sprintf(`document.querySelectorAll("#rows > tr").length == %d`, len(names)))
@@ -73,7 +73,7 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 		}
 		b.wantUnharmed("sent")
 		b.visit(w.url+"?sort=name", 200) // now the attacks are in the first page
-		b.until("the page is live", live)
+		b.until("the page is live", isLive)
 		b.wantUnharmed("first page")
 		for _, plain := range []string{`<script>pwned()</script>`, `&lt;script&gt;pwned()&lt;/script&gt;`, `javascript:pwned()`} {
 			if got := js[string](b, row(plain)+`.querySelector("th a").innerText`); got != plain {
@@ -98,11 +98,11 @@ func TestAttacksDoNothingInTheirOwnPages(t *testing.T) {
 	w := newWorld(t, newBackend(t, nil), nil)
 	names := addAttacks(t, w.backend)
 	b := newTab(t, viewSettings{})
-	b.before(alarm)
+	b.addInitScript(alarmScript)
 	for i := 0; i < len(names); i += 3 {
 		name := names[i]
 		b.visit(w.url+"name?name="+url.QueryEscape(name), 200)
-		b.until("the page is live", live)
+		b.until("the page is live", isLive)
 		b.wantUnharmed(fmt.Sprintf("%q", name))
 	}
 }

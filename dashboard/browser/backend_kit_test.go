@@ -50,29 +50,29 @@ func (b *backend) holders(name string) []driver.Holder {
 	return must(b.others.Inspect(context.Background(), name))(b.t).Holders
 }
 
-// A flaky driver fails while down is true.
-type flaky struct {
+// A flakyDriver fails while down is true.
+type flakyDriver struct {
 	engine.Driver
 	down atomic.Bool
 }
 
 var errDown = errors.New("dial tcp 10.0.3.17:6379: connect: connection refused")
 
-func (f *flaky) fails() error {
+func (f *flakyDriver) fails() error {
 	if f.down.Load() {
 		return &driver.Error{Backend: "memory", Op: "list", Err: errDown}
 	}
 	return nil
 }
 
-func (f *flaky) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (f *flakyDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	if err := f.fails(); err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
 	return f.Driver.List(ctx, prefix)
 }
 
-func (f *flaky) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (f *flakyDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := f.fails(); err != nil {
 		return driver.Entry{}, err
 	}

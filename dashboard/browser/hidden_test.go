@@ -7,14 +7,14 @@ func TestAHiddenPageHasNoStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := newTab(t, viewSettings{})
-	b.before(`{
+	b.addInitScript(`{
 		globalThis.streams = [];
 		globalThis.EventSource = class extends EventSource {
 			constructor(...a) { super(...a); streams.push(this); }
 		};
 	}`)
 	b.visit(w.url, 200)
-	b.until("it is live", live)
+	b.until("it is live", isLive)
 	open := `streams.filter(s => s.readyState != EventSource.CLOSED).length`
 	hide := func(hidden string) int {
 		return js[int](b, `(() => {
@@ -30,7 +30,7 @@ func TestAHiddenPageHasNoStream(t *testing.T) {
 	if n := hide("false"); n != 1 {
 		t.Errorf("shown again, it has %d streams", n)
 	}
-	b.until("it shows the lease that began meanwhile", live+" && "+rowSays("stock:eu", "worker-2"))
+	b.until("it shows the lease that began meanwhile", isLive+" && "+rowContains("stock:eu", "worker-2"))
 	again := `(() => { dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })); return ` + open + `; })()`
 	if n := js[int](b, again); n != 1 {
 		t.Errorf("shown twice, it has %d streams", n)
@@ -43,7 +43,7 @@ func TestAHiddenPageDoesNotRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := newTab(t, viewSettings{})
-	b.before(`{
+	b.addInitScript(`{
 		globalThis.tries = 0;
 		globalThis.EventSource = class { // every stream is refused at once
 			static CLOSED = 2;

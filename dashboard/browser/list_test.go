@@ -12,23 +12,23 @@ func TestThePageFollowsALease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	b := open(t, w.url, viewSettings{})
-	b.until("the page is live", live)
+	b.until("the page is live", isLive)
 	b.until("the list is empty", `document.getElementById("rows").innerText.includes("No name is held")`)
 
 	first, second := mutex("report", "web-1", 4127), mutex("report", "web-2", 3380)
 	w.take(first)
-	b.until("the lease is shown", rowSays("report", "web-1:4127", "exclusive"))
+	b.until("the lease is shown", rowContains("report", "web-1:4127", "exclusive"))
 	b.until("the bar is at most full", row("report")+`.querySelector("progress").value > 0`)
 	was := js[float64](b, row("report")+`.querySelector("progress").value`)
 	b.until("the bar moves", row("report")+`.querySelector("progress").value < `+strconv.FormatFloat(was-300, 'f', -1, 64))
 
 	w.queue(second)
-	b.until("the waiter is shown", rowSays("report", "web-1:4127")+` && `+row("report")+`.querySelector(".queue li").innerText.includes("web-2:3380")`)
+	b.until("the waiter is shown", rowContains("report", "web-1:4127")+` && `+row("report")+`.querySelector(".queue li").innerText.includes("web-2:3380")`)
 	b.until("it is counted", `document.getElementById("counts").innerText.includes("1 waiter")`)
 
 	fence := w.holders("report")[0].Fence
 	w.release(first)
-	b.until("the next one has it", rowSays("report", "web-2:3380")+` && !`+rowSays("report", "web-1:4127"))
+	b.until("the next one has it", rowContains("report", "web-2:3380")+` && !`+rowContains("report", "web-1:4127"))
 	next := w.holders("report")[0].Fence
 	if next <= fence {
 		t.Errorf("the fence went from %d to %d", fence, next)
@@ -45,7 +45,7 @@ func TestAnOverdueLeaseComesFirst(t *testing.T) {
 	s := newScene(t)
 	w := newWorld(t, s.backend, nil)
 	b := open(t, w.url, viewSettings{})
-	b.until("the lease is shown", rowSays("warm-cache", "web-3:677"))
+	b.until("the lease is shown", rowContains("warm-cache", "web-3:677"))
 	if js[bool](b, row("warm-cache")+`.classList.contains("late")`) {
 		t.Error("it is marked before it is late")
 	}
@@ -53,7 +53,7 @@ func TestAnOverdueLeaseComesFirst(t *testing.T) {
 	b.until("it is marked", row("warm-cache")+`.classList.contains("late")`)
 	b.until("it is the first", `document.querySelector("#rows > tr").dataset.key == "warm-cache"`)
 	b.until("its bar is red", `getComputedStyle(`+row("warm-cache")+`.querySelector("progress.late + .t")).color == getComputedStyle(document.querySelector(".badge.bad")).color`)
-	b.until("the page shows that", rowSays("warm-cache", "overdue"))
+	b.until("the page shows that", rowContains("warm-cache", "overdue"))
 }
 
 // Links and a form sort the names and search for them, so this works without scripts,

@@ -108,7 +108,7 @@ func (b *tab) emulate(l viewSettings) {
 		})
 	}
 	if l.clockOffset != 0 {
-		b.before(fmt.Sprintf(`{
+		b.addInitScript(fmt.Sprintf(`{
 			const Real = Date, off = %d;
 			globalThis.Date = class extends Real {
 				constructor(...a) { a.length ? super(...a) : super(Real.now() + off); }
@@ -118,8 +118,8 @@ func (b *tab) emulate(l viewSettings) {
 	}
 }
 
-// before runs a script in each document, before the scripts of the document.
-func (b *tab) before(script string) {
+// addInitScript runs a script in each document, before the scripts of the document.
+func (b *tab) addInitScript(script string) {
 	b.t.Helper()
 	b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
@@ -136,17 +136,17 @@ func (b *tab) recordError(event any) {
 		if e.ExceptionDetails.Exception != nil {
 			text += " " + e.ExceptionDetails.Exception.Description
 		}
-		b.fault("exception: " + text)
+		b.recordFault("exception: " + text)
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == "error" || e.Type == "warning" {
-			b.fault(fmt.Sprintf("console: %s %s", e.Type, values(e.Args)))
+			b.recordFault(fmt.Sprintf("console: %s %s", e.Type, values(e.Args)))
 		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
-			b.fault(fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+			b.recordFault(fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *page.EventJavascriptDialogOpening:
-		b.fault("a dialog opened: " + e.Message)
+		b.recordFault("a dialog opened: " + e.Message)
 		go func() { // the page is blocked until the dialog has an answer
 			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
 		}()
@@ -161,7 +161,7 @@ func values(args []*runtime.RemoteObject) string {
 	return strings.Join(all, " ")
 }
 
-func (b *tab) fault(what string) {
+func (b *tab) recordFault(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.allowed {
@@ -172,8 +172,8 @@ func (b *tab) fault(what string) {
 	b.faults = append(b.faults, what)
 }
 
-// allow ignores later reports with these words.
-func (b *tab) allow(words ...string) {
+// allowFault ignores later reports with these words.
+func (b *tab) allowFault(words ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.allowed = append(b.allowed, words...)
@@ -249,16 +249,16 @@ func (b *tab) follow(selector string) {
 		switch {
 		case err == nil:
 			return
-		case replaced(err) && ctx.Err() == nil:
+		case wasReplaced(err) && ctx.Err() == nil:
 		default:
 			b.t.Fatalf("%s: %v\n%s", selector, err, b.text())
 		}
 	}
 }
 
-// replaced reports whether no click happened, because the page had just drawn the element
-// again.
-func replaced(err error) bool {
+// wasReplaced reports whether no click happened, because the page had just drawn the
+// element again.
+func wasReplaced(err error) bool {
 	return strings.Contains(err.Error(), "Could not find node with given id")
 }
 

@@ -17,38 +17,39 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-var into = flag.String("into", "", "the folder for the pictures")
+var pictureFolder = flag.String("into", "", "the folder for the pictures")
 
 // TestPictures takes the pictures for the documents from the running page. `make
 // screenshots` runs it.
 func TestPictures(t *testing.T) {
-	if *into == "" {
+	if *pictureFolder == "" {
 		t.Fatal("-into FOLDER is missing")
 	}
 	s := newScene(t)
 	w := newWorld(t, s.backend, &dashboard.Options{AllowBreak: true})
 	b := open(t, w.url, viewSettings{})
-	b.until("the lease is seen before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
+	b.until("the lease is seen before it is late", isLive+` && `+rowContains("warm-cache", "web-3:677"))
 	s.advance(0)
-	b.until("it is late", rowSays("warm-cache", "overdue"))
+	b.until("it is late", rowContains("warm-cache", "overdue"))
 	report := s.holders("nightly-report")[0].Fence
-	b.pictures("names", w.url, rowSays("warm-cache", "overdue"))
+	b.pictures("names", w.url, rowContains("warm-cache", "overdue"))
 	b.pictures("health", w.url+"health", `document.querySelector("h1") != null`)
 	b.pictures("blocked", w.url+"name?name=stock:us", `document.getElementById("blocks").innerText.includes("worker-2:1502")`)
 	b.pictures("break", fmt.Sprintf("%sbreak?name=nightly-report&fence=%d", w.url, report), `document.getElementById("typed") != null`)
-	past(b, s, w)
+	makePastLeases(b, s, w)
 	b.pictures("name", w.url+"name?name=invoice-run", `document.getElementById("past").innerText.includes("held now")`)
 }
 
-// past makes some leases of a name that begin and end in real time, for its timeline.
-func past(b *tab, s *scene, w *world) {
+// makePastLeases makes some leases of a name that begin and end in real time, for its
+// timeline.
+func makePastLeases(b *tab, s *scene, w *world) {
 	b.visit(w.url+"name?name=invoice-run", http.StatusOK)
-	b.until("the page is live", live)
+	b.until("the page is live", isLive)
 	runs := make([]driver.Claim, 8)
 	for i := range runs {
 		runs[i] = mutex("invoice-run", fmt.Sprintf("invoices-%d", 1+i%3), 3021+i%3*77)
 		runs[i].QueueTTL = runs[i].TTL
-		s.ask(runs[i])
+		s.sendClaim(runs[i])
 		if i < 4 {
 			time.Sleep(time.Duration(300+200*(i%2)) * time.Millisecond) // the picture shows how long each waited
 		}
@@ -83,5 +84,5 @@ func (b *tab) picture(name string) {
 	b.t.Helper()
 	b.until("no animation runs", `document.getAnimations().length == 0`)
 	png := must(chromedp.Run(b.ctx, chromedp.FullScreenshot(100)))(b.t)
-	noError(b.t, os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644))
+	noError(b.t, os.WriteFile(filepath.Join(*pictureFolder, name+".png"), png, 0o644))
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-var spaces = strings.NewReplacer(" ", "", "\n", "")
+var spaceRemover = strings.NewReplacer(" ", "", "\n", "")
 
 // Without scripts, the page shows the state at the time of loading, with a note.
-func TestThePageIsReadWithoutScripts(t *testing.T) {
+func TestThePageWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.advance(0)

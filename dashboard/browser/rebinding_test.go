@@ -16,13 +16,13 @@ const attacker = "rebinding.attacker.test"
 // A page of another site has a name that resolves to the dashboard. To the browser, it
 // has the same origin as the dashboard. The dashboard refuses to answer requests for that
 // name.
-func TestARebindingReadsNothing(t *testing.T) {
+func TestARebindingPageReadsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
 	w.take(mutex("secret-plan", "web-1", 4127))
 	attackerURL := strings.Replace(w.url, "127.0.0.1", attacker, 1)
 	b := newTab(t, viewSettings{})
-	b.allow("status of 421", "The Cross-Origin-Opener-Policy header has been ignored")
+	b.allowFault("status of 421", "The Cross-Origin-Opener-Policy header has been ignored")
 	for _, path := range []string{"", "name?name=secret-plan", "events?view=list", "health", "metrics", "style.css"} {
 		b.visit(attackerURL+path, http.StatusMisdirectedRequest)
 		if text := b.text(); !strings.Contains(text, "does not answer for this host") {
@@ -58,7 +58,7 @@ func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
 	defer evil.Close()
 	attackerURL := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
 	b := newTab(t, viewSettings{})
-	b.allow("") // the browser reports many errors here
+	b.allowFault("") // the browser reports many errors here
 	b.visit(attackerURL, http.StatusOK)
 	if got := js[[]int](b, `asked`); strings.Trim(fmt.Sprint(got), "[0 ]") != "" {
 		t.Errorf("it read answers of the lengths %v, want none", got)

@@ -16,9 +16,9 @@ import (
 type scene struct {
 	*backend
 
-	behind   atomic.Int64 // how far its clock is behind, in nanoseconds
-	renewing []driver.Claim
-	turn     int // the first of renewing that renews next
+	clockLag     atomic.Int64 // how far its clock is behind, in nanoseconds
+	renewing     []driver.Claim
+	nextRenewing int // the first of renewing that renews next
 }
 
 // shopClaims has the claims of a scene, and how long before now each came.
@@ -75,17 +75,17 @@ func permit(name, host string, pid, of int) driver.Claim {
 	return c
 }
 
-// later is the time before now at which a new scene stops, so that the dashboard sees the
-// overdue lease before it is overdue.
-const later = 38 * time.Second
+// sceneEnd is the time before now at which a new scene stops, so that the dashboard sees
+// the overdue lease before it is overdue.
+const sceneEnd = 38 * time.Second
 
 // newScene makes a scene up to later before now; [scene.advance] makes the rest.
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{}
-	s.backend = newBackend(t, &memlock.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(s.behind.Load())) }})
-	s.behind.Store(int64(27 * time.Hour))
-	s.advance(later)
+	s.backend = newBackend(t, &memlock.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(s.clockLag.Load())) }})
+	s.clockLag.Store(int64(27 * time.Hour))
+	s.advance(sceneEnd)
 	return s
 }
 
@@ -94,41 +94,41 @@ func newScene(t testing.TB) *scene {
 func (s *scene) advance(ago time.Duration) {
 	s.t.Helper()
 	const step = 5 * time.Second
-	for left := time.Duration(s.behind.Load()); left > ago; {
+	for left := time.Duration(s.clockLag.Load()); left > ago; {
 		next := max(ago, left-step)
 		for _, e := range shopClaims {
 			if e.ago <= left && e.ago > next {
-				s.behind.Store(int64(e.ago))
-				s.come(e.claim, e.dies)
+				s.clockLag.Store(int64(e.ago))
+				s.addClaim(e.claim, e.dies)
 			}
 		}
 		left = next
-		s.behind.Store(int64(left))
-		s.keep()
+		s.clockLag.Store(int64(left))
+		s.renewThird()
 	}
 }
 
-func (s *scene) come(c driver.Claim, dies bool) {
+func (s *scene) addClaim(c driver.Claim, dies bool) {
 	s.t.Helper()
 	c.Token = driver.NewToken() // all scenes share the list
-	s.ask(c)
+	s.sendClaim(c)
 	if !dies {
 		s.renewing = append(s.renewing, c)
 	}
 }
 
-// keep renews the leases and the places of a third of the processes. A call every 5 s
-// does what the processes would do.
-func (s *scene) keep() {
+// renewThird renews the leases and the places of a third of the processes. A call
+// every 5 s does what the processes would do.
+func (s *scene) renewThird() {
 	s.t.Helper()
-	for i := s.turn; i < len(s.renewing); i += 3 {
-		s.ask(s.renewing[i])
+	for i := s.nextRenewing; i < len(s.renewing); i += 3 {
+		s.sendClaim(s.renewing[i])
 	}
-	s.turn = (s.turn + 1) % 3
+	s.nextRenewing = (s.nextRenewing + 1) % 3
 }
 
-// ask claims a name, and accepts a place in the queue.
-func (s *scene) ask(c driver.Claim) {
+// sendClaim claims a name, and accepts a place in the queue.
+func (s *scene) sendClaim(c driver.Claim) {
 	s.t.Helper()
 	if _, err := s.others.Acquire(s.t.Context(), c); err != nil && !errors.Is(err, driver.ErrHeld) {
 		s.t.Fatalf("%s: %v", c.Name, err)

@@ -34,8 +34,8 @@ var command = sync.OnceValues(func() (string, error) {
 
 var removeCommand = func() {}
 
-// process returns a command that has not started. The end of the test kills it.
-func process(t *testing.T, args ...string) *exec.Cmd {
+// pawlCommand returns a command that has not started. The end of the test kills it.
+func pawlCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path := must(command())(t)
 	cmd := exec.CommandContext(t.Context(), path, args...)
@@ -47,7 +47,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 // ends.
 func servePage(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := pawlCommand(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	out := must(cmd.StdoutPipe())(t)
 	var output lines
 	cmd.Stderr = &output

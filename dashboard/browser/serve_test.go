@@ -23,10 +23,10 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			at := url(t)
-			noError(t, process(t, "run", "--url", at, "report", "--", "true").Run()) // creates the file
+			noError(t, pawlCommand(t, "run", "--url", at, "report", "--", "true").Run()) // creates the file
 			page := servePage(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")
 			b := newTab(t, viewSettings{})
-			b.allow("status of 401")
+			b.allowFault("status of 401")
 			b.visit(page, http.StatusUnauthorized)
 			b.wantAccessible("sign in")
 			b.fill("#token", "a-wrong-token-0123456789")
@@ -36,26 +36,26 @@ func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
 			}
 			b.fill("#token", "a-token-of-a-test-0123456789")
 			b.follow(`button[type=submit].primary`)
-			b.until("the page is live", live)
+			b.until("the page is live", isLive)
 
-			holds := process(t, "run", "--url", at, "report", "--", "sleep", "600")
+			holding := pawlCommand(t, "run", "--url", at, "report", "--", "sleep", "600")
 			var first lines
-			holds.Stderr = &first
-			noError(t, holds.Start())
-			b.until("the lease is shown", rowSays("report", "exclusive"))
-			waits := process(t, "run", "--url", at, "report", "--", "true")
-			noError(t, waits.Start())
+			holding.Stderr = &first
+			noError(t, holding.Start())
+			b.until("the lease is shown", rowContains("report", "exclusive"))
+			waiting := pawlCommand(t, "run", "--url", at, "report", "--", "true")
+			noError(t, waiting.Start())
 			b.until("the waiter is shown", row("report")+`.querySelector(".queue li") != null`)
 			b.follow(`#rows th a`)
-			b.until("the lease is shown", live+` && document.querySelector("#holders a.button") != null`)
+			b.until("the lease is shown", isLive+` && document.querySelector("#holders a.button") != null`)
 			b.follow(`#holders a.button`)
 			b.fill("#typed", "report")
 			b.follow("button.danger")
 			b.until("the history has it", `document.getElementById("past").innerText.includes("broken")`)
-			if err := holds.Wait(); err == nil || !strings.Contains(first.String(), "report") {
+			if err := holding.Wait(); err == nil || !strings.Contains(first.String(), "report") {
 				t.Errorf("the broken holder ended with %v: %s", err, &first)
 			}
-			if err := waits.Wait(); err != nil {
+			if err := waiting.Wait(); err != nil {
 				t.Errorf("the next holder ended with %v", err)
 			}
 			b.until("the name is free", `document.getElementById("state").innerText.includes("It is free")`)

@@ -17,7 +17,7 @@ import (
 type world struct {
 	*backend
 
-	flaky  *flaky // the dashboard's own driver
+	flaky  *flakyDriver // the dashboard's own driver
 	server *httptest.Server
 	url    string // of the page of all names
 }
@@ -25,7 +25,7 @@ type world struct {
 // newWorld serves the dashboard of a backend. o may be nil.
 func newWorld(t testing.TB, b *backend, o *dashboard.Options) *world {
 	t.Helper()
-	w := &world{backend: b, flaky: &flaky{Driver: engine.Full(b.memory.Driver())}}
+	w := &world{backend: b, flaky: &flakyDriver{Driver: engine.Full(b.memory.Driver())}}
 	w.server = httptest.NewServer(serve(t, w.flaky, o))
 	t.Cleanup(w.server.Close) // runs before the dashboard's Close, which ends open requests
 	t.Cleanup(w.server.CloseClientConnections)
@@ -58,8 +58,8 @@ func row(name string) string {
 	return `[...document.querySelectorAll("#rows > tr")].find(r => r.dataset.key == ` + quote(url.QueryEscape(name)) + `)`
 }
 
-// rowSays returns an expression: the row of a name contains all of these words.
-func rowSays(name string, words ...string) string {
+// rowContains returns an expression: the row of a name contains all of these words.
+func rowContains(name string, words ...string) string {
 	e := "(r => r"
 	for _, w := range words {
 		e += " && r.innerText.includes(" + quote(w) + ")"
@@ -67,5 +67,5 @@ func rowSays(name string, words ...string) string {
 	return e + ")(" + row(name) + ")"
 }
 
-// live is an expression: the page receives updates.
-const live = `document.getElementById("link").dataset.state == "up"`
+// isLive is an expression: the page receives updates.
+const isLive = `document.getElementById("link").dataset.state == "up"`
