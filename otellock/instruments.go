@@ -47,9 +47,9 @@ type instruments struct {
 	waiting, held    metric.Int64ObservableUpDownCounter
 	losses, failures metric.Int64Counter
 
-	names        bool
-	prepared     map[label]metric.MeasurementOption // the attributes; empty with Names
-	registration metric.Registration
+	names              bool
+	preparedAttributes map[label]metric.MeasurementOption // the attributes; empty with Names
+	registration       metric.Registration
 
 	mu      sync.Mutex         // protects all below
 	counts  map[string]*counts // by name; without Names, only ""
@@ -74,7 +74,7 @@ const (
 )
 
 func newInstruments(m metric.Meter, names bool) (*instruments, error) {
-	i := &instruments{names: names, prepared: map[label]metric.MeasurementOption{}, counts: map[string]*counts{}}
+	i := &instruments{names: names, preparedAttributes: map[label]metric.MeasurementOption{}, counts: map[string]*counts{}}
 	var stale metric.Int64Counter
 	var errs [7]error
 	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waitBounds)
@@ -89,10 +89,10 @@ func newInstruments(m metric.Meter, names bool) (*instruments, error) {
 	}
 	if !names {
 		i.counts[""] = &counts{}
-		i.prepare(stale)
+		i.prepareAttributes(stale)
 	}
 	var err error
-	i.registration, err = m.RegisterCallback(i.read, i.waiting, i.held)
+	i.registration, err = m.RegisterCallback(i.observeCounts, i.waiting, i.held)
 	return i, err
 }
 
@@ -101,13 +101,13 @@ func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
 		metric.WithDescription("Writes that were refused, because their fence was stale."))
 }
 
-// prepare makes all attributes, and starts the counters at 0. A counter that appears with
-// its first event has no rate then, so an alert would miss the first lost lease.
-func (i *instruments) prepare(stale metric.Int64Counter) {
+// prepareAttributes makes all attributes, and starts the counters at 0. A counter has no
+// rate when it appears, so without that an alert would miss the first lost lease.
+func (i *instruments) prepareAttributes(stale metric.Int64Counter) {
 	ctx := context.Background()
 	prepareLabel := func(key, value string) metric.MeasurementOption {
-		attributes := i.label("", key, value)
-		i.prepared[label{key, value}] = attributes
+		attributes := i.attributesFor("", key, value)
+		i.preparedAttributes[label{key, value}] = attributes
 		return attributes
 	}
 	stale.Add(ctx, 0, prepareLabel("", ""))
@@ -147,41 +147,41 @@ func (i *instruments) record(n measurement, waiting, held int64) {
 	}
 	var batch []measurement
 	if len(i.pending) == maxPending {
-		batch = i.takeLocked()
+		batch = i.takePendingLocked()
 	}
 	i.mu.Unlock()
-	i.measure(batch)
+	i.recordBatch(batch)
 }
 
-// takeLocked takes the measurements, to record them without the mutex.
-func (i *instruments) takeLocked() []measurement {
+// takePendingLocked takes the measurements, to record them without the mutex.
+func (i *instruments) takePendingLocked() []measurement {
 	batch := i.pending
 	i.pending = make([]measurement, 0, maxPending)
 	return batch
 }
 
-func (i *instruments) measure(batch []measurement) {
+func (i *instruments) recordBatch(batch []measurement) {
 	for _, n := range batch {
 		ctx := n.ctx
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		n.histogram.Record(ctx, n.seconds, i.label(n.name, outcomeKey, n.outcome))
+		n.histogram.Record(ctx, n.seconds, i.attributesFor(n.name, outcomeKey, n.outcome))
 	}
 }
 
-// read is OpenTelemetry's callback when the metrics are read.
-func (i *instruments) read(_ context.Context, o metric.Observer) error {
+// observeCounts is OpenTelemetry's callback when the metrics are read.
+func (i *instruments) observeCounts(_ context.Context, o metric.Observer) error {
 	i.mu.Lock()
-	batch := i.takeLocked()
+	batch := i.takePendingLocked()
 	now := make(map[string]counts, len(i.counts))
 	for name, c := range i.counts {
 		now[name] = *c
 	}
 	i.mu.Unlock()
-	i.measure(batch)
+	i.recordBatch(batch)
 	for name, c := range now {
-		l := i.label(name, "", "")
+		l := i.attributesFor(name, "", "")
 		o.ObserveInt64(i.waiting, c.waiting, l)
 		o.ObserveInt64(i.held, c.held, l)
 	}
@@ -191,9 +191,9 @@ func (i *instruments) read(_ context.Context, o metric.Observer) error {
 // close releases the instruments when no client uses the observer any more.
 func (i *instruments) close() {
 	i.mu.Lock()
-	batch := i.takeLocked()
+	batch := i.takePendingLocked()
 	i.mu.Unlock()
-	i.measure(batch)
+	i.recordBatch(batch)
 	if err := i.registration.Unregister(); err != nil {
 		otel.Handle(err)
 	}
@@ -202,10 +202,10 @@ func (i *instruments) close() {
 // A label is an attribute of a measurement, besides the name.
 type label struct{ key, value string }
 
-// label returns the attributes of a measurement. prepare has made most of them, because
-// making them takes longer than measuring.
-func (i *instruments) label(name, key, value string) metric.MeasurementOption {
-	if prepared, ok := i.prepared[label{key, value}]; ok {
+// attributesFor returns the attributes of a measurement. prepareAttributes has made most
+// of them, because making them takes longer than measuring.
+func (i *instruments) attributesFor(name, key, value string) metric.MeasurementOption {
+	if prepared, ok := i.preparedAttributes[label{key, value}]; ok {
 		return prepared
 	}
 	var attributes []attribute.KeyValue

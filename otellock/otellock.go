@@ -205,9 +205,9 @@ func (t *observer) released(e pawl.ReleasedEvent) {
 
 func (t *observer) lost(e pawl.LostEvent) {
 	t.leaseEnded(e.Event, e.Held, "lost", e.Err)
-	t.losses.Add(e.Ctx, 1, t.label(e.Name, reasonKey, reasons[e.Err.Reason]))
+	t.losses.Add(e.Ctx, 1, t.attributesFor(e.Name, reasonKey, reasons[e.Err.Reason]))
 }
 
 func (t *observer) failed(e pawl.FailedEvent) {
-	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, string(e.Op)))
+	t.failures.Add(e.Ctx, 1, t.attributesFor(e.Name, opKey, string(e.Op)))
 }

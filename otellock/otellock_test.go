@@ -32,21 +32,21 @@ var noError, nightly = basictest.NoError, basictest.Nightly
 
 func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// A lab has a client whose observer reports to the SDK, and another client of the same
-// memory.
-type lab struct {
-	t      *testing.T
-	reader *sdkmetric.ManualReader
-	spans  *tracetest.SpanRecorder
-	meters *sdkmetric.MeterProvider
-	traces *sdktrace.TracerProvider
-	a, b   *pawl.Client
-	zero   []string // the counts before any event
+// A fixture has a client whose observer reports to the SDK, and another client of the
+// same memory.
+type fixture struct {
+	t             *testing.T
+	reader        *sdkmetric.ManualReader
+	spans         *tracetest.SpanRecorder
+	meters        *sdkmetric.MeterProvider
+	traces        *sdktrace.TracerProvider
+	a, b          *pawl.Client
+	initialCounts []string // the counts before any event
 }
 
-func newLab(t *testing.T, names bool) *lab {
+func newFixture(t *testing.T, names bool) *fixture {
 	t.Helper()
-	l := &lab{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	l := &fixture{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 	l.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(l.spans))
 	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader))
 	observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces, Names: names}))(t)
@@ -54,13 +54,13 @@ func newLab(t *testing.T, names bool) *lab {
 	l.a = mustGet(pawl.New(memory.Driver(), &pawl.Options{Observer: observer, TTL: 9 * time.Second}))(t)
 	l.b = mustGet(pawl.New(memory.Driver(), nil))(t)
 	t.Cleanup(func() { _ = errors.Join(l.a.Close(), l.b.Close()) })
-	l.zero = l.counts()
+	l.initialCounts = l.counts()
 	return l
 }
 
 // counts returns all data points, in a form that is easy to compare: "metric{attributes}
 // n".
-func (l *lab) counts() (all []string) {
+func (l *fixture) counts() (all []string) {
 	l.t.Helper()
 	var data metricdata.ResourceMetrics
 	noError(l.t, l.reader.Collect(context.Background(), &data))
@@ -88,9 +88,9 @@ func (l *lab) counts() (all []string) {
 }
 
 // want checks that these counts, and only these, differ from the first ones.
-func (l *lab) want(want ...string) {
+func (l *fixture) want(want ...string) {
 	l.t.Helper()
-	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.zero, line) })
+	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.initialCounts, line) })
 	if !slices.Equal(got, want) {
 		l.t.Errorf("counted:\n%q\nwant:\n%q", got, want)
 	}
@@ -98,7 +98,7 @@ func (l *lab) want(want ...string) {
 
 func TestEventsAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		ctx := t.Context()
 		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		if _, err := l.a.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
@@ -147,8 +147,8 @@ func TestEventsAreCounted(t *testing.T) {
 // An alert compares a counter with its earlier value. A counter that appears with the
 // first lost lease has no earlier value.
 func TestCountersBeginAtZero(t *testing.T) {
-	l := newLab(t, false)
-	l.zero = nil
+	l := newFixture(t, false)
+	l.initialCounts = nil
 	l.want(
 		`pawl.held{} 0`,
 		`pawl.lost{pawl.reason=broken} 0`, `pawl.lost{pawl.reason=closed} 0`, `pawl.lost{pawl.reason=expired} 0`,
@@ -158,9 +158,9 @@ func TestCountersBeginAtZero(t *testing.T) {
 	)
 }
 
-func TestNamesOption(t *testing.T) {
+func TestNamesAreExportedOnlyWithTheOption(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, true)
+		l := newFixture(t, true)
 		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 		l.want(
 			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{pawl.name=x,pawl.outcome=released} 1 times, 0 s`,
@@ -169,9 +169,9 @@ func TestNamesOption(t *testing.T) {
 	})
 }
 
-func TestSpansOfWaitAndHold(t *testing.T) {
+func TestATracedCallerGetsSpansOfItsWaitAndItsHold(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		time.AfterFunc(3*time.Second, func() { _ = other.Release(ctx) })
@@ -203,7 +203,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 
 func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		lease := mustGet(l.a.Mutex("x").Lock(t.Context()))(t)
 		mustGet(lease.Detach(t.Context()))(t)
 		l.want(`pawl.hold.duration{pawl.outcome=detached} 1 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1 times, 0 s`)
@@ -214,7 +214,7 @@ func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 // collects the metrics.
 func TestReadingTheMetricsRecordsAllMeasurements(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		for cycles := 1; cycles <= 200; cycles++ {
 			noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 			l.want(fmt.Sprintf(`pawl.hold.duration{pawl.outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{pawl.outcome=acquired} %d times, 0 s`, cycles))
@@ -233,9 +233,9 @@ func TestReadingTheMetricsRecordsAllMeasurements(t *testing.T) {
 }
 
 // Each client may have an observer of its own. The provider adds up their counts.
-func TestObserversOfOneProviderAddUp(t *testing.T) {
+func TestTheCountsOfObserversOfOneProviderAddUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		another := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
 		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: another}))(t)
 		defer c.Close()
@@ -249,7 +249,7 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 // If a client is gone, its counts stay, and the SDK does not call its observer again.
 func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	l := &fixture{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	func() {
 		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
 		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: observer}))(t)
@@ -275,7 +275,7 @@ func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 // that are not held.
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, true)
+		l := newFixture(t, true)
 		held := mustGet(l.a.Mutex("held").Lock(t.Context()))(t)
 		for n := range 1200 {
 			noError(t, l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }))

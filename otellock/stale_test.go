@@ -33,7 +33,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		{true, fmt.Errorf("write: %w", stale), false, "pawl.resource=accounts"},
 		{true, pawl.ErrStale, false, ""},
 	} {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
 		lease := mustGet(l.b.Mutex("x").Lock(ctx))(t)
 		if c.underLock {
@@ -55,7 +55,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 }
 
 func TestStaleWritesAreCountedByTheGlobalMeter(t *testing.T) {
-	l := newLab(t, false)
+	l := newFixture(t, false)
 	before := otel.GetMeterProvider()
 	otel.SetMeterProvider(l.meters)
 	t.Cleanup(func() { otel.SetMeterProvider(before) })
@@ -65,19 +65,19 @@ func TestStaleWritesAreCountedByTheGlobalMeter(t *testing.T) {
 	l.want("pawl.stale.writes{} 1")
 }
 
-// down is a backend that fails.
-type down struct{ driver.Driver }
+// downBackend is a backend that fails.
+type downBackend struct{ driver.Driver }
 
-func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+func (downBackend) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, errors.New("network down")
 }
 
 // An operation on a backend that is down is counted, and its span has an error.
 func TestRequestsToADownBackendAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newLab(t, false)
+		l := newFixture(t, false)
 		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces}))(t)
-		locks := mustGet(pawl.New(down{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer}))(t)
+		locks := mustGet(pawl.New(downBackend{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer}))(t)
 		defer locks.Close()
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		defer caller.End()
