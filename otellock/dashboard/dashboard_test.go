@@ -30,14 +30,14 @@ import (
 
 var noError = basictest.NoError
 
-// flaky is a backend that fails while fails is true.
-type flaky struct {
+// flakyDriver is a backend that fails while fails is true.
+type flakyDriver struct {
 	driver.Driver
 
 	fails bool
 }
 
-func (f *flaky) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (f *flakyDriver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if f.fails {
 		return driver.Grant{}, errors.New("network down")
 	}
@@ -48,28 +48,28 @@ func (f *flaky) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 type instance struct {
 	*scraper
 
-	o     *otellock.Options
-	flaky *flaky
-	locks *pawl.Client // observed
-	other *pawl.Client // of another process
-	lead  *pawl.Lease  // of an election; nil in every second 15 s
+	options *otellock.Options
+	flaky   *flakyDriver
+	locks   *pawl.Client // observed
+	other   *pawl.Client // of another process
+	lead    *pawl.Lease  // of an election; nil in every second 15 s
 }
 
-func start(t *testing.T, names bool) *instance {
+func newInstance(t *testing.T, names bool) *instance {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
-	i := &instance{scraper: &scraper{t: t, series: map[string]*promql.Series{}}, flaky: &flaky{Driver: engine.Full(memory.Driver())}}
-	i.o = &otellock.Options{Names: names}
+	i := &instance{scraper: &scraper{t: t, series: map[string]*promql.Series{}}, flaky: &flakyDriver{Driver: engine.Full(memory.Driver())}}
+	i.options = &otellock.Options{Names: names}
 	i.restart()
 	i.other = client(t, memory.Driver(), nil)
 	return i
 }
 
-// run runs a scenario in virtual time, and returns the instance with its samples.
-func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
+// runScenario runs a scenario in virtual time, and returns the instance with its samples.
+func runScenario(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
-		i, begin = start(t, names), time.Now()
+		i, begin = newInstance(t, names), time.Now()
 		f(t.Context(), i)
 		end = time.Now()
 	})
@@ -84,8 +84,8 @@ func (i *instance) restart() {
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
 	noError(i.t, err)
 	i.scraper.exports = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	i.o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	observer, err := otellock.New(i.o)
+	i.options.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	observer, err := otellock.New(i.options)
 	noError(i.t, err)
 	i.locks = client(i.t, i.flaky, &pawl.Options{Observer: observer})
 }
@@ -100,55 +100,55 @@ func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
 
 // causeEvents takes 15 s, in which each event occurs that the dashboard shows.
 func (i *instance) causeEvents(ctx context.Context) {
-	held := must(i.other.Mutex("x").Lock(ctx))
+	held := mustLock(i.other.Mutex("x").Lock(ctx))
 	_, err := i.locks.Mutex("x").TryLock(ctx)
-	i.want(err, pawl.ErrHeld)
+	i.wantErr(err, pawl.ErrHeld)
 	time.AfterFunc(2*time.Second, func() { _ = held.Release(ctx) })
-	lease := must(i.locks.Mutex("x").Lock(ctx)) // after 2 s
+	lease := mustLock(i.locks.Mutex("x").Lock(ctx)) // after 2 s
 	time.Sleep(time.Second)
-	i.want(lease.Release(ctx), nil)
+	i.wantErr(lease.Release(ctx), nil)
 
 	for _, name := range []string{"y", "daily-report"} {
-		lost := must(i.locks.Mutex(name).Lock(ctx))
-		i.want(i.other.Break(ctx, name, lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
+		lost := mustLock(i.locks.Mutex(name).Lock(ctx))
+		i.wantErr(i.other.Break(ctx, name, lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 		<-lost.Done()
-		i.want(otellock.Stale(lost.Context(), pawl.ErrStale, i.o), pawl.ErrStale)
+		i.wantErr(otellock.Stale(lost.Context(), pawl.ErrStale, i.options), pawl.ErrStale)
 	}
 	if i.lead == nil {
-		i.lead = must(i.locks.Mutex("leader-mail").Lock(ctx))
+		i.lead = mustLock(i.locks.Mutex("leader-mail").Lock(ctx))
 	} else {
-		i.want(i.lead.Release(ctx), nil)
+		i.wantErr(i.lead.Release(ctx), nil)
 		i.lead = nil
 	}
 
 	i.flaky.fails = true
 	_, err = i.locks.Mutex("x").TryLock(ctx)
-	i.want(err, pawl.ErrUnavailable)
+	i.wantErr(err, pawl.ErrUnavailable)
 	i.flaky.fails = false
 
 	// At the scrape, one lock is held, one job runs, and one claim waits.
-	held = must(i.other.Mutex("y").Lock(ctx))
-	lease = must(i.locks.Mutex("x").Lock(ctx))
-	job := must(i.locks.Mutex("daily-report").Lock(ctx))
+	held = mustLock(i.other.Mutex("y").Lock(ctx))
+	lease = mustLock(i.locks.Mutex("x").Lock(ctx))
+	job := mustLock(i.locks.Mutex("daily-report").Lock(ctx))
 	waits := make(chan *pawl.Lease)
-	go func() { waits <- must(i.locks.Mutex("y").Lock(ctx)) }()
+	go func() { waits <- mustLock(i.locks.Mutex("y").Lock(ctx)) }()
 	time.Sleep(10 * time.Second)
 	i.scrape()
 	time.Sleep(2 * time.Second)
-	i.want(held.Release(ctx), nil)
-	i.want((<-waits).Release(ctx), nil)
-	i.want(lease.Release(ctx), nil)
-	i.want(job.Release(ctx), nil)
+	i.wantErr(held.Release(ctx), nil)
+	i.wantErr((<-waits).Release(ctx), nil)
+	i.wantErr(lease.Release(ctx), nil)
+	i.wantErr(job.Release(ctx), nil)
 }
 
-func must(l *pawl.Lease, err error) *pawl.Lease {
+func mustLock(l *pawl.Lease, err error) *pawl.Lease {
 	if err != nil {
 		panic(err)
 	}
 	return l
 }
 
-func (i *instance) want(got, want error) {
+func (i *instance) wantErr(got, want error) {
 	i.t.Helper()
 	if !errors.Is(got, want) {
 		i.t.Errorf("%v, want %v", got, want)
@@ -160,7 +160,7 @@ func (i *instance) want(got, want error) {
 func TestEachPanelShowsItsEvents(t *testing.T) {
 	for name, names := range map[string]bool{"WithNames": true, "Without": false} {
 		t.Run(name, func(t *testing.T) {
-			i, _, end := run(t, names, func(ctx context.Context, i *instance) {
+			i, _, end := runScenario(t, names, func(ctx context.Context, i *instance) {
 				i.scrape()
 				for range 40 {
 					i.causeEvents(ctx)
@@ -230,9 +230,9 @@ func (i *instance) exports(metric, label string) bool {
 // An instance has locked once, and had no other event. Its panels show lines at 0, not
 // "No data".
 func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
-	i, _, end := run(t, false, func(ctx context.Context, i *instance) {
+	i, _, end := runScenario(t, false, func(ctx context.Context, i *instance) {
 		i.scrape()
-		i.want(must(i.locks.Mutex("x").Lock(ctx)).Release(ctx), nil)
+		i.wantErr(mustLock(i.locks.Mutex("x").Lock(ctx)).Release(ctx), nil)
 		i.scrapeFor(5 * time.Minute)
 	})
 	b := readBoard(t)
@@ -257,11 +257,11 @@ func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
 }
 
 // The dashboard shows the first lost lease, because the counter was at 0 before.
-func TestTheFirstLossIsSeen(t *testing.T) {
-	i, _, end := run(t, false, func(ctx context.Context, i *instance) {
+func TestTheDashboardShowsTheFirstLoss(t *testing.T) {
+	i, _, end := runScenario(t, false, func(ctx context.Context, i *instance) {
 		i.scrape()
-		lost := must(i.locks.Mutex("y").Lock(ctx))
-		i.want(i.other.Break(ctx, "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
+		lost := mustLock(i.locks.Mutex("y").Lock(ctx))
+		i.wantErr(i.other.Break(ctx, "y", lost.Fence(), &pawl.BreakOptions{Delay: -1}), nil)
 		<-lost.Done()
 		synctest.Wait()
 		i.scrapeFor(time.Minute)
@@ -273,7 +273,7 @@ func TestTheFirstLossIsSeen(t *testing.T) {
 
 // A panel shows each exported metric.
 func TestEachMetricHasAPanel(t *testing.T) {
-	i, _, _ := run(t, false, func(ctx context.Context, i *instance) { i.causeEvents(ctx) })
+	i, _, _ := runScenario(t, false, func(ctx context.Context, i *instance) { i.causeEvents(ctx) })
 	b := readBoard(t)
 	all := strings.Join(slices.Concat(slices.Collect(maps.Values(b.queries()))...), "\n")
 	for _, s := range i.series {
@@ -298,11 +298,11 @@ func TestEachMetricHasAPanel(t *testing.T) {
 // Two processes take turns to lead. The dashboard counts each new leader once, and shows
 // who leads.
 func TestTheDashboardCountsNewLeaders(t *testing.T) {
-	i, _, end := run(t, true, func(ctx context.Context, i *instance) {
+	i, _, end := runScenario(t, true, func(ctx context.Context, i *instance) {
 		elected := func(c *pawl.Client, d time.Duration) {
-			lease := must(c.Mutex("leader-mail").Lock(ctx))
+			lease := mustLock(c.Mutex("leader-mail").Lock(ctx))
 			i.scrapeFor(d)
-			i.want(lease.Release(ctx), nil)
+			i.wantErr(lease.Release(ctx), nil)
 		}
 		elected(i.locks, 2*time.Minute)
 		elected(i.other, time.Minute) // the other process exports nothing

@@ -45,12 +45,12 @@ func (s *scraper) scrape() {
 			var l labels.Labels
 			_, _, value := p.Series()
 			p.Labels(&l)
-			s.keep(labels.NewBuilder(l).Set("job", "app").Set("instance", "10.0.0.7:9090").Labels(), value)
+			s.addSample(labels.NewBuilder(l).Set("job", "app").Set("instance", "10.0.0.7:9090").Labels(), value)
 		}
 	}
 }
 
-func (s *scraper) keep(l labels.Labels, value float64) {
+func (s *scraper) addSample(l labels.Labels, value float64) {
 	series := s.series[l.String()]
 	if series == nil {
 		series = &promql.Series{Metric: l}
@@ -93,10 +93,10 @@ var promQL = parser.NewParser(parser.Options{})
 
 // Querier lets the query engine read the scraper.
 func (s *scraper) Querier(int64, int64) (storage.Querier, error) {
-	return &storage.MockQuerier{SelectMockFunction: s.matching}, nil
+	return &storage.MockQuerier{SelectMockFunction: s.selectSeries}, nil
 }
 
-func (s *scraper) matching(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (s *scraper) selectSeries(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	set := &seriesSet{}
 	for _, series := range s.series {
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(series.Metric.Get(m.Name)) }) {
