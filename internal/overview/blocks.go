@@ -59,7 +59,7 @@ func (v *View) Blocks() *Blocks {
 // Of returns the blocks of processes that wait for a name, or hold it while they wait.
 func (b *Blocks) Of(name string) (all []Block) {
 	for _, x := range b.All {
-		if x.Name == name || contains(x.Holds, name) {
+		if x.Name == name || containsName(x.Holds, name) {
 			all = append(all, x)
 		}
 	}
@@ -91,7 +91,7 @@ func findBlocks(rows []*Row) *Blocks {
 		seen, shares := map[string]bool{}, sharesOf(r)
 		for i := range r.Waiters {
 			p := Process(r.Waiters[i].Owner)
-			if len(holds[p]) == 0 || seen[p] || contains(holds[p], r.Name) {
+			if len(holds[p]) == 0 || seen[p] || containsName(holds[p], r.Name) {
 				continue
 			}
 			seen[p] = true
@@ -111,7 +111,7 @@ func findBlocks(rows []*Row) *Blocks {
 	return b
 }
 
-func contains(names []string, name string) bool {
+func containsName(names []string, name string) bool {
 	_, found := slices.BinarySearch(names, name)
 	return found
 }
@@ -167,7 +167,7 @@ func findCircles(all []Block) (found [][]Block) {
 			break
 		}
 		circle := []Block{x}
-		for _, at := range path(all, next, component, x.Holder, x.Waiter) {
+		for _, at := range shortestPath(all, next, component, x.Holder, x.Waiter) {
 			shown[at] = true
 			circle = append(circle, all[at])
 		}
@@ -212,8 +212,8 @@ func components(all []Block, next map[string][]int) map[string]int {
 	return component
 }
 
-// path returns a shortest path of blocks between two processes of one component.
-func path(all []Block, next map[string][]int, component map[string]int, from, to string) (blocks []int) {
+// shortestPath returns a shortest path of blocks between two processes of one component.
+func shortestPath(all []Block, next map[string][]int, component map[string]int, from, to string) (blocks []int) {
 	reachedBy := map[string]int{from: -1} // the block by which the search came to a process
 	for queue := []string{from}; queue[0] != to; queue = queue[1:] {
 		for _, i := range next[queue[0]] {

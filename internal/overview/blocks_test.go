@@ -14,7 +14,7 @@ import (
 // digit is the process that holds the name, the others wait for it.
 func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	t.Helper()
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		for i, line := range script {
 			name := fmt.Sprintf("n%d", i+1)
 			for at, r := range line {
@@ -33,7 +33,7 @@ func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
 	return found
 }
 
-func TestWhoBlocksWhom(t *testing.T) {
+func TestBlocksAndDeadlocksAreFound(t *testing.T) {
 	for _, c := range []struct {
 		script            []string
 		blocks, deadlocks int
@@ -70,13 +70,13 @@ func TestWhoBlocksWhom(t *testing.T) {
 // other processes. A plain search finds that for each name.
 func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
 	const processes = 6
-	dice := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		script, waitsFor := make([]string, processes), [processes][processes]bool{}
 		for holder := range processes {
 			script[holder] = string(rune('0' + holder))
 			for waiter := range processes {
-				if waiter != holder && dice.IntN(5) == 0 {
+				if waiter != holder && random.IntN(5) == 0 {
 					script[holder] += string(rune('0' + waiter))
 					waitsFor[waiter][holder] = true
 				}
@@ -107,7 +107,7 @@ func TestEachNameOfADeadlockIsInACircle(t *testing.T) {
 // Two processes use the two permits of one name, and wait for a third permit. They will
 // get it.
 func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		for i := range 4 {
 			c := claim("gpu", i%2)
 			c.Weight, c.Limit = 1, 2
@@ -127,7 +127,7 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 // When 2 gives its permit back, 3 continues, and then 1.
 func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 	for limit, deadlocks := range map[int]int{2: 0, 1: 1} {
-		inWorld(t, nil, func(t *testing.T, w *world) {
+		withFixture(t, nil, func(t *testing.T, w *fixture) {
 			permit := func(pid int) driver.Claim {
 				c := claim("gpu", pid)
 				c.Weight, c.Limit = 1, limit
@@ -149,7 +149,7 @@ func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 // 1 reads the catalog, and waits for disk. 3 has disk, and waits to read the catalog
 // behind a writer. None of them can continue.
 func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		reader := func(pid int) driver.Claim {
 			c := claim("catalog", pid)
 			c.Weight = 1
@@ -168,7 +168,7 @@ func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
 
 // Clients can create any number of blocks. The overview keeps 10 000.
 func TestBlocksAreBounded(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		for i := range 150 {
 			c := claim("catalog", 1+i)
 			c.Weight = 1

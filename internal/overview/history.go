@@ -74,14 +74,14 @@ func (m *History) Break(name string, fence uint64, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.names[name]; p != nil {
-		if i := p.index(fence); i >= 0 {
+		if i := p.leaseIndex(fence); i >= 0 {
 			p.leases[i].End, p.leases[i].By = Broken, by
 		}
 	}
 }
 
-// compare records what has happened between two views.
-func (m *History) compare(last, v *View) {
+// recordChanges records what has happened between two views.
+func (m *History) recordChanges(last, v *View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, old := range last.Rows {
@@ -117,7 +117,7 @@ func (m *History) recordEndsLocked(old, now *Row, v *View) {
 		if p == nil || now != nil && now.holder(h.Fence) >= 0 {
 			continue
 		}
-		j := p.index(h.Fence)
+		j := p.leaseIndex(h.Fence)
 		if j < 0 {
 			continue
 		}
@@ -144,7 +144,7 @@ func (m *History) recordClaimsLocked(r *Row) {
 	p := m.recordLocked(r.Name)
 	for i := range r.Holders {
 		h := &r.Holders[i]
-		if p.index(h.Fence) >= 0 {
+		if p.leaseIndex(h.Fence) >= 0 {
 			continue
 		}
 		l := PastLease{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
@@ -176,6 +176,6 @@ func (m *History) recordLocked(name string) *nameRecord {
 	return p
 }
 
-func (p *nameRecord) index(fence uint64) int {
+func (p *nameRecord) leaseIndex(fence uint64) int {
 	return slices.IndexFunc(p.leases, func(l PastLease) bool { return l.Fence == fence })
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestHistoryRecordsHowLeasesEnded(t *testing.T) {
-	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
+	withFixture(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *fixture) {
 		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
 		w.take(t, first)
 		time.Sleep(2 * time.Second)
@@ -49,7 +49,7 @@ func TestHistoryRecordsHowLeasesEnded(t *testing.T) {
 // An expiry closes a name that has a lock-delay. A break without a delay closes none. The
 // closed name shows a break by another process.
 func TestAClosedNameDoesNotProveABreak(t *testing.T) {
-	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
+	withFixture(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *fixture) {
 		dead := claim("dead", 1)
 		dead.LockDelay = time.Minute
 		w.take(t, dead)
@@ -69,8 +69,8 @@ func TestAClosedNameDoesNotProveABreak(t *testing.T) {
 
 func TestHistoryUsesTheBackendsClock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Hour) })
-		go view(t.Context(), w)
+		w := newFixtureWithClock(t, func() time.Time { return time.Now().Add(time.Hour) })
+		go followViews(t.Context(), w)
 		time.Sleep(time.Second)
 		c := claim("job", 1)
 		w.take(t, c)
@@ -84,7 +84,7 @@ func TestHistoryUsesTheBackendsClock(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
+	withFixture(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *fixture) {
 		for i := range overview.MostNames + 500 {
 			w.take(t, claim(fmt.Sprintf("n%d", i), 1))
 		}

@@ -39,8 +39,8 @@ const (
 
 // Overview has the names of a client's backend. Many goroutines may use it.
 type Overview struct {
-	c       *pawl.Client
-	o       Options
+	client  *pawl.Client
+	options Options
 	watcher driver.Watcher // or nil
 	history *History
 	wake    chan struct{} // capacity 1
@@ -55,15 +55,15 @@ type Overview struct {
 // New returns an overview of the client's backend. It reads nothing until Run is called.
 func New(c *pawl.Client, o *Options) *Overview {
 	s := &Overview{
-		c: c, wake: make(chan struct{}, 1),
+		client: c, wake: make(chan struct{}, 1),
 		history:      &History{Began: time.Now(), names: map[string]*nameRecord{}, order: list.New()},
 		viewReplaced: make(chan struct{}), viewers: map[*Viewer]struct{}{}, changed: map[string]struct{}{},
 	}
 	if o != nil {
-		s.o = *o
+		s.options = *o
 	}
 	s.watcher, _ = driver.As[driver.Watcher](access.Driver(c))
-	s.view = &View{Properties: c.Properties(), pages: &pages{}}
+	s.view = &View{Properties: c.Properties(), pageCache: &pageCache{}}
 	return s
 }
 
@@ -79,7 +79,7 @@ func (s *Overview) View() *View {
 func (s *Overview) History() *History { return s.history }
 
 // Client returns the client that was given to New.
-func (s *Overview) Client() *pawl.Client { return s.c }
+func (s *Overview) Client() *pawl.Client { return s.client }
 
 // Latest returns a view at most age old, or the last view if ctx ends or a scan fails.
 func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
@@ -118,13 +118,13 @@ type Viewer struct {
 // Join adds a viewer, until Leave is called.
 func (s *Overview) Join() *Viewer {
 	v := &Viewer{s: s}
-	s.change(func() { s.viewers[v] = struct{}{} })
+	s.updateAndWake(func() { s.viewers[v] = struct{}{} })
 	return v
 }
 
 // Show sets the names that the viewer shows, so that the backend pushes their changes. It
 // does that for at most 256 names of all viewers together.
-func (v *Viewer) Show(names []string) { v.s.change(func() { v.shown = names }) }
+func (v *Viewer) Show(names []string) { v.s.updateAndWake(func() { v.shown = names }) }
 
 // Next waits for a view that is newer than seen. The error is ctx's.
 func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
@@ -144,10 +144,10 @@ func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 }
 
 // Leave removes the viewer. A second Leave does nothing.
-func (v *Viewer) Leave() { v.s.change(func() { delete(v.s.viewers, v) }) }
+func (v *Viewer) Leave() { v.s.updateAndWake(func() { delete(v.s.viewers, v) }) }
 
-// change calls f under mu, and wakes Run. It does not block.
-func (s *Overview) change(f func()) {
+// updateAndWake calls f under mu, and wakes Run. It does not block.
+func (s *Overview) updateAndWake(f func()) {
 	s.mu.Lock()
 	f()
 	s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Overview) change(f func()) {
 }
 
 // Refresh marks a name as changed, so that Run reads it soon. It does not block.
-func (s *Overview) Refresh(name string) { s.change(func() { s.changed[name] = struct{}{} }) }
+func (s *Overview) Refresh(name string) { s.updateAndWake(func() { s.changed[name] = struct{}{} }) }
 
 // publish shows a new view to all viewers.
 func (s *Overview) publish(v *View) {
@@ -169,10 +169,10 @@ func (s *Overview) publish(v *View) {
 	s.viewReplaced = make(chan struct{})
 }
 
-// demand reports whether there are viewers, and returns the names that they show. If
-// there are too many names, demand prefers those that are watched already. A new choice
+// namesInDemand reports whether there are viewers, and returns the names that they show.
+// If there are too many names, it prefers those that are watched already. A new choice
 // each time would restart watches without need, and each new watch counts as a change.
-func (s *Overview) demand(watched map[string]func()) (hasViewers bool, shown map[string]struct{}) {
+func (s *Overview) namesInDemand(watched map[string]func()) (hasViewers bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shown = map[string]struct{}{}

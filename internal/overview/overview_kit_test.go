@@ -21,8 +21,8 @@ import (
 // Functions that all tests share.
 var noError = basictest.NoError
 
-// A counted driver counts its calls, and can fail on demand.
-type counted struct {
+// A countingDriver counts its calls, and can fail on demand.
+type countingDriver struct {
 	engine.Driver
 	lists, reads  atomic.Int64
 	watches       atomic.Int64 // watches that began
@@ -32,7 +32,7 @@ type counted struct {
 	damaged       atomic.Value // a name that cannot be read
 }
 
-func (d *counted) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (d *countingDriver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	d.lists.Add(1)
 	return func(yield func(driver.Entry, error) bool) {
 		if d.hangs.Load() {
@@ -50,18 +50,18 @@ func (d *counted) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 	}
 }
 
-func (d *counted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+func (d *countingDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	d.reads.Add(1)
 	return d.Driver.Inspect(ctx, name)
 }
 
-func (d *counted) Properties() driver.Properties {
+func (d *countingDriver) Properties() driver.Properties {
 	p := d.Driver.Properties()
 	p.PushesChanges = p.PushesChanges && !d.pushesNothing.Load()
 	return p
 }
 
-func (d *counted) Watch(name string, f func()) (stop func()) {
+func (d *countingDriver) Watch(name string, f func()) (stop func()) {
 	d.watches.Add(1)
 	return d.Driver.Watch(name, func() {
 		if !d.pushesNothing.Load() {
@@ -70,28 +70,28 @@ func (d *counted) Watch(name string, f func()) (stop func()) {
 	})
 }
 
-// A world is a memory with a running overview, and another driver of the same memory.
-type world struct {
+// A fixture is a memory with a running overview, and another driver of the same memory.
+type fixture struct {
 	*overview.Overview
-	driver *counted
+	driver *countingDriver
 	others engine.Driver // of other clients
 }
 
-// inWorld runs f with a world, in virtual time.
-func inWorld(t *testing.T, o *overview.Options, f func(t *testing.T, w *world)) {
+// withFixture runs f with a fixture, in virtual time.
+func withFixture(t *testing.T, o *overview.Options, f func(t *testing.T, w *fixture)) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) { f(t, open(t, memlock.NewMemory(nil), o)) })
+	bubble.Test(t, func(t *testing.T) { f(t, newFixture(t, memlock.NewMemory(nil), o)) })
 }
 
-// newWorldOn returns a world whose backend has this clock.
-func newWorldOn(t *testing.T, now func() time.Time) *world {
+// newFixtureWithClock returns a fixture whose backend has this clock.
+func newFixtureWithClock(t *testing.T, now func() time.Time) *fixture {
 	t.Helper()
-	return open(t, memlock.NewMemory(&memlock.Options{Now: now}), nil)
+	return newFixture(t, memlock.NewMemory(&memlock.Options{Now: now}), nil)
 }
 
-func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
+func newFixture(t *testing.T, memory *memlock.Memory, o *overview.Options) *fixture {
 	t.Helper()
-	w := &world{driver: &counted{Driver: engine.Full(memory.Driver())}, others: engine.Full(memory.Driver())}
+	w := &fixture{driver: &countingDriver{Driver: engine.Full(memory.Driver())}, others: engine.Full(memory.Driver())}
 	c, err := pawl.New(w.driver, nil)
 	noError(t, err)
 	w.Overview = overview.New(c, o)
@@ -112,7 +112,7 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 }
 
 // addViewer adds a viewer that shows names until the test ends.
-func (w *world) addViewer(t *testing.T, names ...string) *overview.Viewer {
+func (w *fixture) addViewer(t *testing.T, names ...string) *overview.Viewer {
 	t.Helper()
 	v := w.Join()
 	t.Cleanup(v.Leave)
@@ -127,17 +127,17 @@ func claim(name string, pid int) driver.Claim {
 	return c
 }
 
-func (w *world) take(t *testing.T, c driver.Claim) driver.Grant {
+func (w *fixture) take(t *testing.T, c driver.Claim) driver.Grant {
 	t.Helper()
 	return servertest.Gets(t, w.others, c)
 }
 
-func (w *world) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.others, c) }
+func (w *fixture) queue(t *testing.T, c driver.Claim) { t.Helper(); servertest.Waits(t, w.others, c) }
 
-func (w *world) release(t *testing.T, c driver.Claim) {
+func (w *fixture) release(t *testing.T, c driver.Claim) {
 	t.Helper()
 	servertest.Releases(t, w.others, c)
 }
 
 // requests returns the number of requests that the driver received.
-func (w *world) requests() int64 { return w.driver.lists.Load() + w.driver.reads.Load() }
+func (w *fixture) requests() int64 { return w.driver.lists.Load() + w.driver.reads.Load() }

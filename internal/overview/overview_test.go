@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// view shows names until ctx ends, as a page does, and counts the views that it gets.
-func view(ctx context.Context, w *world, names ...string) (views int) {
+// followViews shows names until ctx ends, as a page does, and counts its views.
+func followViews(ctx context.Context, w *fixture, names ...string) (views int) {
 	viewer := w.Join()
 	defer viewer.Leave()
 	viewer.Show(names)
@@ -32,13 +32,13 @@ func view(ctx context.Context, w *world, names ...string) (views int) {
 func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
 	var requests [2]int64
 	for i, viewers := range []int{1, 100} {
-		inWorld(t, nil, func(t *testing.T, w *world) {
+		withFixture(t, nil, func(t *testing.T, w *fixture) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+100*time.Millisecond)
 			defer cancel()
 			var all sync.WaitGroup
 			for range viewers {
 				all.Go(func() {
-					if n := view(ctx, w, "x"); n < 50 {
+					if n := followViews(ctx, w, "x"); n < 50 {
 						t.Errorf("it got %d views in a minute", n)
 					}
 				})
@@ -53,14 +53,14 @@ func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
 }
 
 func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		time.Sleep(time.Hour)
 		if n := w.requests(); n != 0 {
 			t.Errorf("%d requests before there was a viewer", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		view(ctx, w)
+		followViews(ctx, w)
 		time.Sleep(time.Second) // a scan that had begun before is over now
 		n := w.requests()
 		time.Sleep(time.Hour)
@@ -70,8 +70,8 @@ func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
 	})
 }
 
-func TestBackgroundInterval(t *testing.T) {
-	inWorld(t, &overview.Options{BackgroundInterval: 5 * time.Second}, func(t *testing.T, w *world) {
+func TestTheBackgroundIntervalScansWithoutViewers(t *testing.T) {
+	withFixture(t, &overview.Options{BackgroundInterval: 5 * time.Second}, func(t *testing.T, w *fixture) {
 		time.Sleep(time.Minute - time.Second)
 		if n := w.requests(); n != 12 {
 			t.Errorf("%d requests in a minute, want 12", n)
@@ -80,7 +80,7 @@ func TestBackgroundInterval(t *testing.T) {
 }
 
 func TestShownNamesArePushed(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		viewer := w.addViewer(t, "job")
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
 		v := w.View()
@@ -94,7 +94,7 @@ func TestShownNamesArePushed(t *testing.T) {
 }
 
 func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.driver.pushesNothing.Store(true)
 		w.addViewer(t, "job")
 		time.Sleep(10 * time.Second)
@@ -108,10 +108,10 @@ func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
 
 // The overview does not read a busy name at every change.
 func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		go view(ctx, w, "busy")
+		go followViews(ctx, w, "busy")
 		for ctx.Err() == nil {
 			c := claim("busy", 1)
 			w.take(t, c)
@@ -125,7 +125,7 @@ func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
 }
 
 func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.take(t, claim("job", 1))
 		w.addViewer(t)
 		time.Sleep(time.Second)
@@ -154,7 +154,7 @@ func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
 }
 
 func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.addViewer(t)
 		time.Sleep(10 * time.Second)
 		w.driver.slow.Store(true)
@@ -167,7 +167,7 @@ func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
 
 // A push also reports that a name is closed.
 func TestANameThatIsClosedIsShown(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		g := w.take(t, claim("job", 1))
 		viewer := w.addViewer(t, "job")
 		time.Sleep(10*time.Second + 100*time.Millisecond) // between two scans
@@ -182,7 +182,7 @@ func TestANameThatIsClosedIsShown(t *testing.T) {
 
 // The overview reads the pushed row later than the other row.
 func TestByLeftSortsByTheEnd(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.take(t, claim("a", 1))
 		ends := time.Now().Add(30 * time.Second)
 		viewer := w.addViewer(t, "b")
@@ -199,7 +199,7 @@ func TestByLeftSortsByTheEnd(t *testing.T) {
 }
 
 func TestLatestReturnsAnOldViewInAnOutage(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.take(t, claim("job", 1))
 		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
 			t.Error("the first scan did not find it")
@@ -215,7 +215,7 @@ func TestLatestReturnsAnOldViewInAnOutage(t *testing.T) {
 }
 
 func TestADamagedNameLeavesTheOthers(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		w.take(t, claim("job", 1))
 		w.driver.damaged.Store("broken row")
 		v := w.Latest(t.Context(), time.Second)
@@ -225,12 +225,12 @@ func TestADamagedNameLeavesTheOthers(t *testing.T) {
 	})
 }
 
-func TestOverdue(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+func TestALeaseThatIsNotRenewedInTimeIsOverdue(t *testing.T) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		dead, alive := claim("dead", 1), claim("alive", 2)
 		w.take(t, dead)
 		w.take(t, alive)
-		go view(t.Context(), w)
+		go followViews(t.Context(), w)
 		for range 2 {
 			time.Sleep(10 * time.Second)
 			servertest.Renews(t, w.others, alive)
@@ -252,7 +252,7 @@ func TestOverdue(t *testing.T) {
 // A released lease that is kept for its minimum hold is not overdue. A holder may renew a
 // lease for longer than it claimed.
 func TestOverdueUsesTheLongestTTL(t *testing.T) {
-	inWorld(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *world) {
+	withFixture(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *fixture) {
 		kept, longer := claim("kept", 1), claim("longer", 2)
 		w.take(t, kept)
 		w.take(t, longer)
@@ -271,8 +271,8 @@ func TestOverdueUsesTheLongestTTL(t *testing.T) {
 	})
 }
 
-func TestPages(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+func TestAPageHasTheRowsOfItsQuery(t *testing.T) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		for i := range 10 {
 			w.take(t, claim(fmt.Sprintf("a:%d", i), i))
 			time.Sleep(time.Millisecond)
@@ -310,11 +310,11 @@ func TestPages(t *testing.T) {
 
 // The backend's clock is an hour ahead, or behind. The durations in the view stay
 // correct.
-func TestTheBackendsClockMayBeAhead(t *testing.T) {
+func TestDurationsAreRightIfTheBackendsClockIsWrong(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		bubble.Test(t, func(t *testing.T) {
-			w := newWorldOn(t, func() time.Time { return time.Now().Add(ahead) })
-			go view(t.Context(), w)
+			w := newFixtureWithClock(t, func() time.Time { return time.Now().Add(ahead) })
+			go followViews(t.Context(), w)
 			time.Sleep(time.Second)
 			w.take(t, claim("job", 1))
 			time.Sleep(20 * time.Second)
@@ -326,11 +326,11 @@ func TestTheBackendsClockMayBeAhead(t *testing.T) {
 	}
 }
 
-func TestTheBackendsClockMayBeSet(t *testing.T) {
+func TestDurationsAreRightAfterTheBackendsClockWasSet(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
-		go view(t.Context(), w)
+		w := newFixtureWithClock(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+		go followViews(t.Context(), w)
 		time.Sleep(time.Second)
 		w.take(t, claim("before", 1))
 		time.Sleep(time.Second + 100*time.Millisecond)
@@ -347,7 +347,7 @@ func TestTheBackendsClockMayBeSet(t *testing.T) {
 // Viewers show more names than the overview can watch. The first watches stay when more
 // names come.
 func TestWatchesStayIfTooManyNamesAreShown(t *testing.T) {
-	inWorld(t, nil, func(t *testing.T, w *world) {
+	withFixture(t, nil, func(t *testing.T, w *fixture) {
 		for page := range 10 {
 			var names []string
 			for i := range 50 {

@@ -58,7 +58,7 @@ func (p *Page) Names() []string {
 // Page returns the rows of a query.
 func (v *View) Page(q Query) Page {
 	q.Sort = cmp.Or(q.Sort, ByAttention)
-	rows := v.sorted(q.Sort)
+	rows := v.sortedRows(q.Sort)
 	if q.Prefix != "" {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return !strings.HasPrefix(r.Name, q.Prefix) })
 	}
@@ -77,16 +77,16 @@ func (v *View) Page(q Query) Page {
 	return p
 }
 
-// pages has results that are computed from a view on demand, once.
-type pages struct {
+// pageCache has results that are computed from a view on demand, once.
+type pageCache struct {
 	mu     sync.Mutex // protects all below
 	orders map[Sort][]*Row
 	counts *Counts
 	blocks *Blocks
 }
 
-// sorted returns all rows in an order. Callers must not change them.
-func (v *View) sorted(by Sort) []*Row {
+// sortedRows returns all rows in an order. Callers must not change them.
+func (v *View) sortedRows(by Sort) []*Row {
 	if by == ByName {
 		return v.Rows
 	}
@@ -95,11 +95,11 @@ func (v *View) sorted(by Sort) []*Row {
 	if rows := v.orders[by]; rows != nil {
 		return rows
 	}
-	keys := make([]key, len(v.Rows))
+	keys := make([]sortKey, len(v.Rows))
 	for i, r := range v.Rows {
-		keys[i] = v.key(r, by)
+		keys[i] = v.sortKey(r, by)
 	}
-	slices.SortStableFunc(keys, func(a, b key) int {
+	slices.SortStableFunc(keys, func(a, b sortKey) int {
 		return cmp.Or(cmp.Compare(b.first, a.first), cmp.Compare(b.second, a.second))
 	})
 	rows := make([]*Row, len(keys))
@@ -113,14 +113,14 @@ func (v *View) sorted(by Sort) []*Row {
 	return rows
 }
 
-// A key is a row and the values that sort it: the row with the greatest comes first.
-type key struct {
+// A sortKey is a row and the values that sort it: the row with the greatest comes first.
+type sortKey struct {
 	row           *Row
 	first, second time.Duration
 }
 
-func (v *View) key(r *Row, by Sort) key {
-	k := key{row: r}
+func (v *View) sortKey(r *Row, by Sort) sortKey {
+	k := sortKey{row: r}
 	switch by {
 	case ByHeld:
 		k.first = v.Held(r, r.At)

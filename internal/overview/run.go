@@ -10,10 +10,10 @@ import (
 
 // Run reads the backend until ctx ends. It is called once.
 func (s *Overview) Run(ctx context.Context) {
-	r := runner{Overview: s, watched: map[string]func(){}, clock: anySkew}
+	r := runner{Overview: s, watched: map[string]func(){}, clock: unboundedSkew}
 	defer r.updateWatches(nil)
 	for ctx.Err() == nil {
-		hasViewers, shown := s.demand(r.watched)
+		hasViewers, shown := s.namesInDemand(r.watched)
 		r.updateWatches(shown)
 		now := time.Now()
 		scan, read, refresh := r.dueTimes(now, hasViewers)
@@ -21,7 +21,7 @@ func (s *Overview) Run(ctx context.Context) {
 		case !now.Before(scan):
 			r.scan(ctx)
 		case !now.Before(read):
-			r.read(ctx)
+			r.readChanged(ctx)
 		case !now.Before(refresh):
 			r.refreshedAt = now
 			for name := range shown {
@@ -46,7 +46,7 @@ type runner struct {
 	pause        time.Duration     // the pause after the last scan
 	readDue      time.Time         // when the next batch of names may be read
 	refreshedAt  time.Time         // when all shown names were read last
-	clock        skew
+	clock        clockSkew
 	failingSince time.Time // zero if scans succeed
 }
 
@@ -57,8 +57,8 @@ func (r *runner) dueTimes(now time.Time, hasViewers bool) (scan, read, refresh t
 	inAnHour := now.Add(time.Hour)
 	scan, read, refresh = inAnHour, inAnHour, inAnHour
 	if !hasViewers {
-		if r.o.BackgroundInterval > 0 {
-			scan = r.scannedAt.Add(max(r.o.BackgroundInterval, r.pause))
+		if r.options.BackgroundInterval > 0 {
+			scan = r.scannedAt.Add(max(r.options.BackgroundInterval, r.pause))
 		}
 		return scan, read, refresh
 	}
@@ -87,21 +87,21 @@ func (r *runner) updateWatches(shown map[string]struct{}) {
 	}
 	for name := range shown {
 		if r.watched[name] == nil {
-			r.watched[name] = r.watcher.Watch(r.c.StoredName(name), func() { r.Refresh(name) })
+			r.watched[name] = r.watcher.Watch(r.client.StoredName(name), func() { r.Refresh(name) })
 		}
 	}
 }
 
 func (r *runner) scan(ctx context.Context) {
 	last := r.View()
-	v := &View{Properties: r.c.Properties(), pages: &pages{}}
+	v := &View{Properties: r.client.Properties(), pageCache: &pageCache{}}
 	v.Push = r.watcher != nil && v.Properties.PushesChanges
 	began := time.Now()
 	r.mu.Lock()
 	clear(r.changed) // this scan may miss only changes from here on
 	r.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, scanTimeout)
-	err := v.list(bounded, r.c, r.o.Prefix)
+	err := v.readAll(bounded, r.client, r.options.Prefix)
 	cancel()
 	if ctx.Err() != nil {
 		return
@@ -119,7 +119,7 @@ func (r *runner) scan(ctx context.Context) {
 	r.clock.update(last, v)
 	v.Offset = r.clock.offset()
 	v.inheritTTLs(last)
-	r.history.compare(last, v)
+	r.history.recordChanges(last, v)
 	r.publish(v)
 }
 
@@ -147,8 +147,8 @@ func pace(scanTime time.Duration, names int) time.Duration {
 	return min(max(minPause, pauseFactor*scanTime, time.Duration(names)*pausePerName), maxPause)
 }
 
-// read reads the next batch of changed names.
-func (r *runner) read(ctx context.Context) {
+// readChanged reads the next batch of changed names.
+func (r *runner) readChanged(ctx context.Context) {
 	var names []string
 	r.mu.Lock()
 	for name := range r.changed {
@@ -162,32 +162,32 @@ func (r *runner) read(ctx context.Context) {
 	v := last.copy()
 	for _, name := range names {
 		bounded, cancel := context.WithTimeout(ctx, readTimeout)
-		e, err := r.c.Inspect(bounded, name)
+		e, err := r.client.Inspect(bounded, name)
 		cancel()
 		if err != nil {
 			break // the next scan reports it
 		}
-		v.put(e, time.Now())
+		v.putEntry(e, time.Now())
 	}
 	r.readDue = time.Now().Add(readInterval)
 	if ctx.Err() != nil || last.ScannedAt.IsZero() {
 		return
 	}
 	v.inheritTTLs(last)
-	r.history.compare(last, v)
+	r.history.recordChanges(last, v)
 	r.publish(v)
 }
 
-// A skew estimates how far the backend's clock is ahead of this process's, without asking
-// the backend. No lease began in the future, and a new one began after the previous scan:
-// these facts bound the difference.
-type skew struct{ min, max time.Duration } // the bounds of the difference
+// A clockSkew estimates how far the backend's clock is ahead of this process's, without
+// asking the backend. No lease began in the future, and a new one began after the
+// previous scan: these facts bound the difference.
+type clockSkew struct{ min, max time.Duration } // the bounds of the difference
 
-// anySkew has the bounds that are known before any view.
-var anySkew = skew{-1 << 62, 1 << 62}
+// unboundedSkew has the bounds that are known before any view.
+var unboundedSkew = clockSkew{-1 << 62, 1 << 62}
 
 // update narrows the bounds by a view and the view before it.
-func (s *skew) update(last, v *View) {
+func (s *clockSkew) update(last, v *View) {
 	complete := !last.ScannedAt.IsZero() && last.Err == nil && !last.More
 	for _, r := range v.Rows {
 		before, old := last.ScannedAt, last.Row(r.Name)
@@ -203,9 +203,9 @@ func (s *skew) update(last, v *View) {
 		}
 	}
 	if s.min > s.max { // one of the clocks was set
-		*s = anySkew
+		*s = unboundedSkew
 	}
 }
 
 // offset returns the difference closest to 0 that agrees with all views.
-func (s *skew) offset() time.Duration { return min(max(0, s.min), s.max) }
+func (s *clockSkew) offset() time.Duration { return min(max(0, s.min), s.max) }

@@ -35,7 +35,7 @@ type View struct {
 	// clock. It is 0 until a lease contradicts that.
 	Offset time.Duration
 
-	*pages
+	*pageCache
 }
 
 // A Row is one name.
@@ -51,8 +51,8 @@ type Damage struct {
 	Err  error
 }
 
-// list reads all entries, and keeps an error about one name with that name.
-func (v *View) list(ctx context.Context, c *pawl.Client, prefix string) error {
+// readAll reads all entries, and keeps an error about one name with that name.
+func (v *View) readAll(ctx context.Context, c *pawl.Client, prefix string) error {
 	for e, err := range c.List(ctx, prefix) {
 		switch {
 		case err != nil && e.Name == "":
@@ -71,13 +71,13 @@ func (v *View) list(ctx context.Context, c *pawl.Client, prefix string) error {
 
 func (v *View) copy() *View {
 	c := *v
-	c.Rows, c.pages = slices.Clone(v.Rows), &pages{}
+	c.Rows, c.pageCache = slices.Clone(v.Rows), &pageCache{}
 	return &c
 }
 
-// put adds or replaces an entry, or removes it if it is not in use.
-func (v *View) put(e pawl.Entry, at time.Time) {
-	i, found := v.find(e.Name)
+// putEntry adds or replaces an entry, or removes it if it is not in use.
+func (v *View) putEntry(e pawl.Entry, at time.Time) {
+	i, found := v.findRow(e.Name)
 	used := len(e.Holders)+len(e.Waiters) > 0 || e.ClosedFor > 0
 	switch row := (&Row{Entry: e, At: at}); {
 	case found && used:
@@ -91,13 +91,13 @@ func (v *View) put(e pawl.Entry, at time.Time) {
 
 // Row returns the row of a name, or nil if the name is not in use.
 func (v *View) Row(name string) *Row {
-	if i, found := v.find(name); found {
+	if i, found := v.findRow(name); found {
 		return v.Rows[i]
 	}
 	return nil
 }
 
-func (v *View) find(name string) (int, bool) {
+func (v *View) findRow(name string) (int, bool) {
 	return slices.BinarySearchFunc(v.Rows, name, func(r *Row, name string) int { return strings.Compare(r.Name, name) })
 }
 
