@@ -46,8 +46,8 @@ func TestAliasesNameTheirFields(t *testing.T) {
 
 // The package comment must name each error that a program may branch on.
 func TestThePackageCommentNamesEachError(t *testing.T) {
-	doc := read(t, "doc.go")
-	for _, name := range regexp.MustCompile(`(?m)^	(Err[A-Z]\w+) += `).FindAllStringSubmatch(read(t, "errors.go"), -1) {
+	doc := readFile(t, "doc.go")
+	for _, name := range regexp.MustCompile(`(?m)^	(Err[A-Z]\w+) += `).FindAllStringSubmatch(readFile(t, "errors.go"), -1) {
 		if !strings.Contains(doc, "["+name[1]+"]") {
 			t.Errorf("doc.go does not name %s", name[1])
 		}
@@ -58,7 +58,7 @@ func TestThePackageCommentNamesEachError(t *testing.T) {
 func eachType(t *testing.T, folder string, f func(spec *ast.TypeSpec, comment string)) {
 	t.Helper()
 	for _, file := range parsedFiles(t, folder) {
-		for spec, group := range specs[*ast.TypeSpec](file) {
+		for spec, group := range specsOf[*ast.TypeSpec](file) {
 			f(spec, group.Doc.Text()+spec.Doc.Text())
 		}
 	}

@@ -62,8 +62,8 @@ func TestEachModuleOfABackendIsInTheTable(t *testing.T) {
 
 // The documents that compare backends must have a row for each backend.
 func TestDocumentsHaveARowForEachBackend(t *testing.T) {
-	readme, choosing := read(t, "README.md"), section(t, "docs/choosing.md", "## Facts")
-	guarantees := read(t, "docs/internals/guarantees.md")
+	readme, choosing := readFile(t, "README.md"), section(t, "docs/choosing.md", "## Facts")
+	guarantees := readFile(t, "docs/internals/guarantees.md")
 	for _, b := range backends.All {
 		if len(b.Schemes) == 0 {
 			continue
@@ -109,7 +109,7 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 		t.Errorf("a new backend changes %d files by hand, want at most %d: %q", len(byHand), maxFilesByHand, byHand)
 	}
 	for _, file := range named {
-		if !regexp.MustCompile(`(?i)\bnats`).MatchString(read(t, file)) {
+		if !regexp.MustCompile(`(?i)\bnats`).MatchString(readFile(t, file)) {
 			t.Errorf("CONTRIBUTING.md, Adding a backend: %s does not name NATS", file)
 		}
 	}
@@ -125,7 +125,7 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 		"docs/internals/tests.md", // a measurement, with the packages of its day
 	}
 	namesNATS := map[bool]*regexp.Regexp{true: regexp.MustCompile(`\bnats(lock|test)\b|\bnats(\+tls)?:`), false: regexp.MustCompile(`(?i)\bnats`)}
-	for file, text := range sources(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
+	for file, text := range sourceFiles(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
 		own := slices.ContainsFunc(exempt, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/internals/benchmarks")
 		if !own && !slices.Contains(named, file) && namesNATS[filepath.Ext(file) == ".md"].Match(text) {
 			t.Errorf("CONTRIBUTING.md, Adding a backend: %s names NATS but is not in the list", file)

@@ -20,18 +20,18 @@ const (
 	documentColumns = 100
 )
 
-// directive matches a comment for a tool, or the expected output of an example.
-var directive = regexp.MustCompile(`^//(go:|nolint|line |\s*(Unordered )?[oO]utput:)`)
+// directivePattern matches a comment for a tool, or the expected output of an example.
+var directivePattern = regexp.MustCompile(`^//(go:|nolint|line |\s*(Unordered )?[oO]utput:)`)
 
 func TestCommentsEndAtColumn90(t *testing.T) {
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
 		noError(t, err)
 		lines := strings.Split(string(text), "\n")
 		for _, group := range f.Comments {
 			for _, c := range group.List {
-				if directive.MatchString(c.Text) {
+				if directivePattern.MatchString(c.Text) {
 					break // the rest of the comment is output
 				}
 				at := fset.Position(c.Pos())
@@ -40,7 +40,7 @@ func TestCommentsEndAtColumn90(t *testing.T) {
 					limit = trailingColumns
 				}
 				text := strings.HasPrefix(c.Text, "//") && !strings.HasPrefix(c.Text, "//\t")
-				if n := columns(lines[at.Line-1]); n > limit && text {
+				if n := width(lines[at.Line-1]); n > limit && text {
 					t.Errorf("%s:%d: the comment ends at column %d; want %d or less", file, at.Line, n, limit)
 				}
 			}
@@ -49,7 +49,7 @@ func TestCommentsEndAtColumn90(t *testing.T) {
 }
 
 func TestDocumentsEndAtColumn100(t *testing.T) {
-	for file, text := range sources(t, ".md") {
+	for file, text := range sourceFiles(t, ".md") {
 		code := false
 		for i, line := range strings.Split(string(text), "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -57,11 +57,11 @@ func TestDocumentsEndAtColumn100(t *testing.T) {
 			}
 			unlimited := code || strings.HasPrefix(line, "    ") || strings.HasPrefix(strings.TrimSpace(line), "|") ||
 				!strings.Contains(strings.TrimSpace(line), " ") || strings.HasPrefix(line, "[") && strings.Contains(line, "]: ")
-			if n := columns(line); n > documentColumns && !unlimited {
+			if n := width(line); n > documentColumns && !unlimited {
 				t.Errorf("%s:%d: the line ends at column %d; want %d or less", file, i+1, n, documentColumns)
 			}
 		}
 	}
 }
 
-func columns(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) }
+func width(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) }

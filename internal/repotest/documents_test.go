@@ -17,11 +17,11 @@ import (
 func TestDocumentsAreAllListedInTheIndex(t *testing.T) {
 	const index = "docs/README.md"
 	listed := map[string]bool{index: true}
-	for _, to := range linksOf(read(t, index)) {
+	for _, to := range linksOf(readFile(t, index)) {
 		page, _, _ := strings.Cut(to, "#")
 		listed[filepath.ToSlash(filepath.Join("docs", page))] = true
 	}
-	for page := range sources(t, ".md") {
+	for page := range sourceFiles(t, ".md") {
 		if page = filepath.ToSlash(page); strings.HasPrefix(page, "docs/") && !listed[page] {
 			t.Errorf("%s does not list %s", index, page)
 		}
@@ -31,7 +31,7 @@ func TestDocumentsAreAllListedInTheIndex(t *testing.T) {
 // Messages must name a page by its address, because a user may have no clone.
 func TestMessagesNamePagesByTheirAddress(t *testing.T) {
 	page := regexp.MustCompile(`(^|[^/\w])docs/[a-z/-]+\.md`)
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		slashed := filepath.ToSlash(file)
 		if strings.HasSuffix(slashed, "_test.go") || strings.HasPrefix(slashed, "internal/e2e/") || !bytes.Contains(text, []byte("docs/")) {
 			continue

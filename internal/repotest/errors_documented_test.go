@@ -24,7 +24,7 @@ type errorEntry struct {
 
 func errorPages(t *testing.T) map[string]string {
 	t.Helper()
-	return matching(t, "docs/errors*.md", "docs/internals/errors-*.md")
+	return filesMatching(t, "docs/errors*.md", "docs/internals/errors-*.md")
 }
 
 // entriesOf returns the sections of a page that have texts.
@@ -60,14 +60,14 @@ func printedErrors(t *testing.T) map[string]string {
 	t.Helper()
 	printed := map[string]string{}
 	for _, file := range []string{"testdata/errors.txt", "cmd/pawl/testdata/golden/messages.txt", "cmd/pawl/testdata/golden/refused.txt"} {
-		for line := range strings.SplitSeq(read(t, file), "\n") {
+		for line := range strings.SplitSeq(readFile(t, file), "\n") {
 			text := strings.TrimSpace(line)
 			if strings.HasPrefix(text, "pawl: ") || line != text && strings.HasPrefix(text, "context ") {
 				printed[text] = file
 			}
 		}
 	}
-	for _, text := range matching(t, "cmd/pawl/testdata/*.txt") {
+	for _, text := range filesMatching(t, "cmd/pawl/testdata/*.txt") {
 		for _, m := range scriptError.FindAllStringSubmatch(text, -1) {
 			printed[strings.NewReplacer(`\`, "", "''", "'", "[0-9]+", "FENCE").Replace(m[1])] = ""
 		}
@@ -127,7 +127,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 			continue
 		}
 		for _, f := range parsedFiles(t, p.Dir) {
-			for _, name := range declared(f) {
+			for _, name := range declaredNames(f) {
 				if exportedErrors.MatchString(name) && name != "SeverityError" {
 					declaredErrors[name] = true
 					if name == "Error" {
@@ -147,12 +147,12 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 	}
 }
 
-// declared returns the names of the types, variables and constants of a file.
-func declared(f *ast.File) (names []string) {
-	for s := range specs[*ast.TypeSpec](f) {
+// declaredNames returns the names of the types, variables and constants of a file.
+func declaredNames(f *ast.File) (names []string) {
+	for s := range specsOf[*ast.TypeSpec](f) {
 		names = append(names, s.Name.Name)
 	}
-	for s := range specs[*ast.ValueSpec](f) {
+	for s := range specsOf[*ast.ValueSpec](f) {
 		for _, n := range s.Names {
 			names = append(names, n.Name)
 		}

@@ -19,7 +19,7 @@ import (
 
 func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 	listed := map[string]bool{} // the hints of the documents; true if the source contains the hint
-	for page, text := range matching(t, "docs/backends/*.md", "docs/errors.md", "docs/fencing.md") {
+	for page, text := range filesMatching(t, "docs/backends/*.md", "docs/errors.md", "docs/fencing.md") {
 		hints := false // whether line is in a table of hints
 		for line := range strings.SplitSeq(text, "\n") {
 			switch cells := strings.Split(strings.Trim(line, "| "), " | "); {
@@ -58,9 +58,9 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 
 var (
 	// The first functions return a hint first; the second ones take a hint last.
-	givesHints = []string{"advice", "adviceFor", "adviceForConnection", "CertificateHint"}
-	takesHints = []string{"permanentError"}
-	isHint     = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)
+	returnsHintFirst = []string{"advice", "adviceFor", "adviceForConnection", "CertificateHint"}
+	takesHintLast    = []string{"permanentError"}
+	hintName         = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)
 )
 
 // hintsOf returns the hints in a source file.
@@ -69,19 +69,19 @@ func hintsOf(t *testing.T, file string) (hints []string) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	noError(t, err)
 	add := func(e ast.Expr) {
-		if h, literal := wording(e); literal && h != "" {
+		if h, literal := literalText(e); literal && h != "" {
 			hints = append(hints, h)
 		}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.KeyValueExpr:
-			if isHint.MatchString(nameOf(n.Key)) {
+			if hintName.MatchString(nameOf(n.Key)) {
 				add(n.Value)
 			}
 		case *ast.AssignStmt:
 			for i, to := range n.Lhs {
-				if isHint.MatchString(nameOf(to)) && len(n.Rhs) == len(n.Lhs) {
+				if hintName.MatchString(nameOf(to)) && len(n.Rhs) == len(n.Lhs) {
 					add(n.Rhs[i])
 				}
 			}
@@ -92,16 +92,16 @@ func hintsOf(t *testing.T, file string) (hints []string) {
 						cells := row.(*ast.CompositeLit).Elts
 						add(cells[len(cells)-1])
 					}
-				} else if isHint.MatchString(n.Names[i].Name) {
+				} else if hintName.MatchString(n.Names[i].Name) {
 					add(v)
 				}
 			}
 		case *ast.CallExpr:
-			if slices.Contains(takesHints, nameOf(n.Fun)) && len(n.Args) > 1 {
+			if slices.Contains(takesHintLast, nameOf(n.Fun)) && len(n.Args) > 1 {
 				add(n.Args[len(n.Args)-1])
 			}
 		case *ast.FuncDecl:
-			if slices.Contains(givesHints, n.Name.Name) {
+			if slices.Contains(returnsHintFirst, n.Name.Name) {
 				ast.Inspect(n, func(n ast.Node) bool {
 					if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
 						add(r.Results[0])
@@ -125,24 +125,24 @@ func nameOf(e ast.Expr) string {
 	return ""
 }
 
-var verb = regexp.MustCompile(`%[a-z]`)
+var formatVerb = regexp.MustCompile(`%[a-z]`)
 
-// wording returns the text of an expression, with "…" for inserted values, and whether
-// the expression contains a literal.
-func wording(e ast.Expr) (text string, literal bool) {
+// literalText returns the text of an expression, with "…" for inserted values, and
+// whether the expression contains a literal.
+func literalText(e ast.Expr) (text string, literal bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		if s, err := strconv.Unquote(e.Value); err == nil {
 			return strings.ReplaceAll(s, "`", ""), true
 		}
 	case *ast.BinaryExpr:
-		x, a := wording(e.X)
-		y, b := wording(e.Y)
+		x, a := literalText(e.X)
+		y, b := literalText(e.Y)
 		return x + y, a || b
 	case *ast.CallExpr:
 		if nameOf(e.Fun) == "Sprintf" {
-			text, literal = wording(e.Args[0])
-			return verb.ReplaceAllString(text, "…"), literal
+			text, literal = literalText(e.Args[0])
+			return formatVerb.ReplaceAllString(text, "…"), literal
 		}
 	}
 	return "…", false

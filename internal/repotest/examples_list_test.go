@@ -14,7 +14,7 @@ import (
 
 // Each package must have an example of each function that opens or makes something. The
 // root must also have one of each method of a lock, and of some methods of the client.
-func TestFirstCallsHaveExamples(t *testing.T) {
+func TestConstructorsAndLockMethodsHaveExamples(t *testing.T) {
 	folders := []string{".", "locktable", "quorumlock", "cronlock", "fence", "otellock"}
 	for _, b := range backends.All {
 		folders = append(folders, b.Folder)
@@ -24,7 +24,7 @@ func TestFirstCallsHaveExamples(t *testing.T) {
 		for _, e := range examplesIn(t, folder) {
 			shown = append(shown, e.name)
 		}
-		for _, name := range firstCalls(parsedFiles(t, folder)) {
+		for _, name := range namesThatNeedExamples(parsedFiles(t, folder)) {
 			of, _, _ := strings.Cut(name, "_")
 			accepted := []string{name, of, strings.TrimPrefix(name, "New")}
 			if !slices.ContainsFunc(accepted, func(n string) bool { return slices.Contains(shown, n) }) {
@@ -34,8 +34,8 @@ func TestFirstCallsHaveExamples(t *testing.T) {
 	}
 }
 
-// firstCalls returns the names that must have examples, such as New or Mutex_Lock.
-func firstCalls(files []*ast.File) (names []string) {
+// namesThatNeedExamples returns names such as New or Mutex_Lock.
+func namesThatNeedExamples(files []*ast.File) (names []string) {
 	client := []string{"Inspect", "List", "Break", "Shutdown", "Election", "Once", "Attach", "Watch"}
 	for _, f := range files {
 		for _, d := range f.Decls {

@@ -17,13 +17,13 @@ func TestContributingListsTheFilesOfAField(t *testing.T) {
 	operatorFiles, _, _ := strings.Cut(list, "\nA field that the algorithm reads")
 	var named []string
 	for _, m := range regexp.MustCompile("`([a-z/_]+\\.(?:go|lua|md))`").FindAllStringSubmatch(list, -1) {
-		text := read(t, m[1])
+		text := readFile(t, m[1])
 		named = append(named, m[1])
 		if strings.HasSuffix(m[1], ".go") && strings.Contains(operatorFiles, m[0]) && !strings.Contains(text, "Labels") {
 			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it lists %s, which does not name Owner.Labels", m[1])
 		}
 	}
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || within(file, "drivertest") || within(file, "examples") || within(file, "bench") {
 			continue
 		}
@@ -46,7 +46,7 @@ func TestContributingListsTheFilesOfAField(t *testing.T) {
 // section returns the text below a heading of a document.
 func section(t *testing.T, file, heading string) string {
 	t.Helper()
-	_, after, found := strings.Cut(read(t, file), "\n"+heading+"\n")
+	_, after, found := strings.Cut(readFile(t, file), "\n"+heading+"\n")
 	if !found {
 		t.Fatalf("%s has no %s", file, heading)
 	}

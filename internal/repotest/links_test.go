@@ -27,12 +27,12 @@ var (
 )
 
 func TestLinksInDocumentsAreNotBroken(t *testing.T) {
-	pages := sources(t, ".md")
+	pages := sourceFiles(t, ".md")
 	followed := 0
 	for file, text := range pages {
 		for _, to := range linksOf(string(text)) {
 			followed++
-			if err := follow(pages, file, to); err != nil {
+			if err := checkLink(pages, file, to); err != nil {
 				t.Errorf("%s links to %s: %v", file, to, err)
 			}
 		}
@@ -44,7 +44,7 @@ func TestLinksInDocumentsAreNotBroken(t *testing.T) {
 
 // linksOf returns the targets of all links of a page outside code.
 func linksOf(page string) (targets []string) {
-	text := codeSpan.ReplaceAllString(prose(page), "``")
+	text := codeSpan.ReplaceAllString(withoutCodeBlocks(page), "``")
 	for _, pattern := range []*regexp.Regexp{inlineLink, namedLink, htmlLink} {
 		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 			targets = append(targets, m[1])
@@ -53,8 +53,8 @@ func linksOf(page string) (targets []string) {
 	return targets
 }
 
-// prose returns a page without its blocks of code.
-func prose(page string) string {
+// withoutCodeBlocks returns a page without its blocks of code.
+func withoutCodeBlocks(page string) string {
 	var b strings.Builder
 	fence := ""
 	for line := range strings.SplitSeq(page, "\n") {
@@ -73,7 +73,7 @@ func prose(page string) string {
 	return b.String()
 }
 
-func follow(pages map[string][]byte, from, to string) error {
+func checkLink(pages map[string][]byte, from, to string) error {
 	u, err := url.Parse(to)
 	switch {
 	case err != nil:
@@ -114,7 +114,7 @@ func follow(pages map[string][]byte, from, to string) error {
 // the ids of its elements.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
-	text := prose(page)
+	text := withoutCodeBlocks(page)
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
 		a := anchorOf(m[1])
 		for i := 1; found[a]; i++ {
@@ -143,7 +143,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		"README.txt": false, "#hello": false, "README.md#twice-2": false, "#no-heading": false, "https://example": false,
 		"../elsewhere": false, "LICENSE#grant": false, "ftp://example.org": false,
 	} {
-		if err := follow(pages, "README.md", to); (err == nil) != good {
+		if err := checkLink(pages, "README.md", to); (err == nil) != good {
 			t.Errorf("%s: %v", to, err)
 		}
 	}

@@ -49,7 +49,7 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 		"CONTRIBUTING.md":          regexp.MustCompile(`(?s)The\s+core\s+\(the\s+root, (.*?)\)`),
 		"docs/internals/design.md": regexp.MustCompile(`(?s)The root, (.*?) import the\s+standard\s+library`),
 	} {
-		m := sentence.FindStringSubmatch(read(t, file))
+		m := sentence.FindStringSubmatch(readFile(t, file))
 		if m == nil {
 			t.Errorf("%s does not list the core packages", file)
 			continue
@@ -73,7 +73,7 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 
 // docs/internals/design.md must explain each module of another project that we import.
 func TestEachDependencyIsExplained(t *testing.T) {
-	design := read(t, "docs/internals/design.md")
+	design := readFile(t, "docs/internals/design.md")
 	for _, module := range modules(t) {
 		for _, m := range module.Require {
 			if !m.Indirect && !within(m.Path, modulePath) && !strings.Contains(design, "| "+m.Path+" ") {
@@ -88,10 +88,10 @@ var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^'
 
 // The make commands in documents must have existing targets, variables and benchmarks.
 func TestMakeCommandsInDocumentsAreValid(t *testing.T) {
-	makefile := read(t, "Makefile")
+	makefile := readFile(t, "Makefile")
 	word := regexp.MustCompile(`([A-Za-z_]+)=('[^']*'|\S+)|([a-z]+)`)
 	commands := 0
-	for file, text := range sources(t, ".md") {
+	for file, text := range sourceFiles(t, ".md") {
 		pkg := "."
 		for _, m := range makeCommand.FindAllStringSubmatch(string(text), -1) {
 			commands++
@@ -117,7 +117,7 @@ func TestMakeCommandsInDocumentsAreValid(t *testing.T) {
 	if commands < 20 {
 		t.Errorf("only %d commands were found: is the pattern right?", commands)
 	}
-	for file, text := range matching(t, "docs/internals/benchmarks*.md") {
+	for file, text := range filesMatching(t, "docs/internals/benchmarks*.md") {
 		for _, m := range regexp.MustCompile("`BENCH=('[^'`]*'|[^` ]+)`").FindAllStringSubmatch(text, -1) {
 			wantBenchmark(t, file, "./...", strings.Trim(m[1], "'"))
 		}
@@ -135,7 +135,7 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 	noError(t, err)
 	pattern = strings.ReplaceAll(pattern, "$$", "$")
 	for _, test := range tests {
-		for _, m := range regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`).FindAllStringSubmatch(read(t, test), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`).FindAllStringSubmatch(readFile(t, test), -1) {
 			if regexp.MustCompile(pattern).MatchString("Benchmark" + m[1]) {
 				return
 			}
@@ -147,11 +147,11 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 // Go compiles a package once for each set of flags. With other flags than make built, a
 // test would compile the servers again while other tests run.
 func TestTestServersHaveTheFlagsOfMakeBuilt(t *testing.T) {
-	flags := regexp.MustCompile(`(?m)^PLAIN +:= .*GOFLAGS='(.*)'$`).FindStringSubmatch(read(t, "Makefile"))
+	flags := regexp.MustCompile(`(?m)^PLAIN +:= .*GOFLAGS='(.*)'$`).FindStringSubmatch(readFile(t, "Makefile"))
 	if flags == nil {
 		t.Fatal("the Makefile has no PLAIN")
 	}
-	build := read(t, "internal/testservers/build.go")
+	build := readFile(t, "internal/testservers/build.go")
 	for flag := range strings.FieldsSeq(flags[1]) {
 		if !strings.Contains(build, `"`+flag+`"`) {
 			t.Errorf("internal/testservers/build.go builds without %s", flag)
@@ -162,12 +162,12 @@ func TestTestServersHaveTheFlagsOfMakeBuilt(t *testing.T) {
 // The workflows of GitHub must run the same as .ci/run. A release must have the platforms
 // that make cross compiles for.
 func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
-	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
+	workflow, makefile := readFile(t, ".github/workflows/ci.yml"), readFile(t, "Makefile")
 	if !strings.Contains(workflow, "- run: .ci/run\n") {
 		t.Error(".github/workflows/ci.yml does not run .ci/run")
 	}
 	for _, file := range []string{".github/workflows/ci.yml", ".github/workflows/nightly.yml", ".github/workflows/release.yml", ".ci/run"} {
-		for _, m := range regexp.MustCompile(`(?m)(?:- run:|^step '[a-z]+' +) ?make ([a-z]+)`).FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range regexp.MustCompile(`(?m)(?:- run:|^step '[a-z]+' +) ?make ([a-z]+)`).FindAllStringSubmatch(readFile(t, file), -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s: make has no %s", file, m[1])
 			}
@@ -178,7 +178,7 @@ func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 	}
 	platforms := strings.Fields(regexp.MustCompile(`(?m)^PLATFORMS := (.*)$`).FindStringSubmatch(makefile)[1])
 	var released []string
-	for _, m := range regexp.MustCompile(`(?m)^      - ([a-z]+)_([a-z0-9]+)$`).FindAllStringSubmatch(read(t, ".goreleaser.yaml"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^      - ([a-z]+)_([a-z0-9]+)$`).FindAllStringSubmatch(readFile(t, ".goreleaser.yaml"), -1) {
 		released = append(released, m[1]+"/"+m[2])
 	}
 	if !slices.Equal(platforms, released) {
@@ -186,7 +186,7 @@ func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 	}
 	all := regexp.MustCompile(`(?m)- run: make cross( #|$)`)
 	for _, file := range []string{".github/workflows/nightly.yml", ".github/workflows/release.yml"} {
-		if !all.MatchString(read(t, file)) {
+		if !all.MatchString(readFile(t, file)) {
 			t.Errorf("%s does not run make cross for all platforms", file)
 		}
 	}

@@ -39,7 +39,7 @@ type workspace struct {
 
 type replacement struct{ Old, New struct{ Path string } }
 
-func goEdit[T any](t *testing.T, command, file string) (v T) {
+func readModuleFile[T any](t *testing.T, command, file string) (v T) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", command, "edit", "-json", file).Output()
 	if err == nil {
@@ -54,8 +54,8 @@ func goEdit[T any](t *testing.T, command, file string) (v T) {
 // modules returns the modules of go.work.
 func modules(t *testing.T) (all []module) {
 	t.Helper()
-	for _, use := range goEdit[workspace](t, "work", "go.work").Use {
-		m := goEdit[module](t, "mod", filepath.Join(use.DiskPath, "go.mod"))
+	for _, use := range readModuleFile[workspace](t, "work", "go.work").Use {
+		m := readModuleFile[module](t, "mod", filepath.Join(use.DiskPath, "go.mod"))
 		m.Folder = strings.TrimPrefix(strings.TrimPrefix(filepath.ToSlash(use.DiskPath), "."), "/")
 		all = append(all, m)
 	}
@@ -112,7 +112,7 @@ func TestModulesRequireTheRootOnly(t *testing.T) {
 // A module outside go.work that requires one of ours must have its own go.work.
 func TestEachModuleIsInOneWorkspace(t *testing.T) {
 	used := map[string]bool{}
-	all := goEdit[workspace](t, "work", "go.work")
+	all := readModuleFile[workspace](t, "work", "go.work")
 	for _, use := range all.Use {
 		used[filepath.ToSlash(filepath.Clean(use.DiskPath))] = true
 	}
@@ -131,7 +131,7 @@ func TestEachModuleIsInOneWorkspace(t *testing.T) {
 			return err
 		}
 		folder := filepath.ToSlash(filepath.Dir(path))
-		m := goEdit[module](t, "mod", path)
+		m := readModuleFile[module](t, "mod", path)
 		needs := slices.ContainsFunc(m.Require, func(r requirement) bool { return within(r.Path, modulePath) })
 		if _, err := os.Stat(filepath.Join(folder, "go.work")); (err == nil) != (needs && !used[folder]) && folder != "." {
 			t.Errorf("%s: requires our modules: %t; is in go.work: %t; has its own go.work: %t", path, needs, used[folder], err == nil)

@@ -16,7 +16,7 @@ import (
 
 func guaranteesDocuments(t *testing.T) map[string]string {
 	t.Helper()
-	return matching(t, "docs/internals/guarantees*.md", "docs/internals/bad-days.md", "docs/internals/reliability.md",
+	return filesMatching(t, "docs/internals/guarantees*.md", "docs/internals/bad-days.md", "docs/internals/reliability.md",
 		"docs/internals/track-record.md", "docs/backends/*.md")
 }
 
@@ -79,12 +79,12 @@ func namesSource(t *testing.T, cell string) bool {
 // Other documents name tests without their packages.
 func TestTestsNamedInDocumentsExist(t *testing.T) {
 	tests := map[string]bool{}
-	for _, text := range sources(t, ".go") {
+	for _, text := range sourceFiles(t, ".go") {
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`).FindAllSubmatch(text, -1) {
 			tests[string(m[1])] = true
 		}
 	}
-	for file, text := range sources(t, ".md") {
+	for file, text := range sourceFiles(t, ".md") {
 		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1) {
 			if !tests[string(m[1])] {
 				t.Errorf("%s names the test %s, which does not exist", file, m[1])
@@ -104,7 +104,7 @@ var (
 func testExists(t *testing.T, name string) (exists, isTest bool) {
 	t.Helper()
 	if m := suiteTest.FindStringSubmatch(name); m != nil {
-		return slices.ContainsFunc(suiteTopics.FindAllStringSubmatch(read(t, "drivertest/topics.go"), -1), func(topic []string) bool {
+		return slices.ContainsFunc(suiteTopics.FindAllStringSubmatch(readFile(t, "drivertest/topics.go"), -1), func(topic []string) bool {
 			return topic[1] == m[1] && anyFile(t, "drivertest", ".go", "func "+topic[2]+"(s *suite)", `"`+m[2]+`"`)
 		}), true
 	}
@@ -135,7 +135,7 @@ func anyFile(t *testing.T, folder, ending string, words ...string) bool {
 		if !strings.HasSuffix(f.Name(), ending) {
 			return false
 		}
-		text := read(t, filepath.Join(folder, f.Name()))
+		text := readFile(t, filepath.Join(folder, f.Name()))
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 	})
 }

@@ -62,8 +62,8 @@ func goList(t *testing.T, system string) map[string]*goPackage {
 // within reports whether a path is root or below it.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// sources returns the files of the repository that have one of the extensions.
-func sources(t *testing.T, extensions ...string) map[string][]byte {
+// sourceFiles returns the files of the repository that have one of the extensions.
+func sourceFiles(t *testing.T, extensions ...string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func sources(t *testing.T, extensions ...string) map[string][]byte {
 	return found
 }
 
-func read(t *testing.T, file string) string {
+func readFile(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	noError(t, err)
@@ -105,8 +105,8 @@ func folders(t *testing.T) []string {
 	return found
 }
 
-// matching returns the files whose names match a pattern. Each pattern must match a file.
-func matching(t *testing.T, patterns ...string) map[string]string {
+// filesMatching returns the files that match a pattern. Each pattern must match a file.
+func filesMatching(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, pattern := range patterns {
@@ -115,7 +115,7 @@ func matching(t *testing.T, patterns ...string) map[string]string {
 			t.Fatalf("no file matches %s: %v", pattern, err)
 		}
 		for _, file := range files {
-			found[file] = read(t, file)
+			found[file] = readFile(t, file)
 		}
 	}
 	return found
@@ -142,9 +142,9 @@ func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
 	return files
 }
 
-// specs yields the specs of one type in a file: of its types, or of its variables and
+// specsOf yields the specs of one type in a file: of its types, or of its variables and
 // constants. It yields the declaration of each, too.
-func specs[S ast.Spec](file *ast.File) iter.Seq2[S, *ast.GenDecl] {
+func specsOf[S ast.Spec](file *ast.File) iter.Seq2[S, *ast.GenDecl] {
 	return func(yield func(S, *ast.GenDecl) bool) {
 		for _, decl := range file.Decls {
 			group, ok := decl.(*ast.GenDecl)
@@ -176,7 +176,7 @@ func examplesIn(t *testing.T, folder string) (found []example) {
 		for _, e := range doc.Examples(f) {
 			x := example{name: e.Name, output: strings.TrimSpace(e.Output)}
 			if body, ok := e.Code.(*ast.BlockStmt); ok {
-				source := read(t, file)[set.Position(body.Lbrace).Offset+1 : set.Position(body.Rbrace).Offset]
+				source := readFile(t, file)[set.Position(body.Lbrace).Offset+1 : set.Position(body.Rbrace).Offset]
 				source, _, _ = strings.Cut(source, "\n\t// Output:")
 				x.code = strings.TrimSpace(strings.ReplaceAll(source, "\n\t", "\n"))
 			}

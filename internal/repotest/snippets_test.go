@@ -19,9 +19,9 @@ const pairColumn = 47
 // The Go code in documents must parse, even after an author has wrapped the document.
 func TestGoCodeInDocumentsParses(t *testing.T) {
 	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // the rest is the body of a function
-	for file, text := range sources(t, ".md") {
+	for file, text := range sourceFiles(t, ".md") {
 		for _, block := range fenced.FindAllSubmatch(text, -1) {
-			if code := imports.ReplaceAllString(string(block[2]), ""); string(block[1]) == "go" && !isPaired(code) {
+			if code := imports.ReplaceAllString(string(block[2]), ""); string(block[1]) == "go" && !isPairOfCode(code) {
 				if _, err := format.Source([]byte(code)); err != nil {
 					t.Errorf("%s: %v in\n%s", file, err, code)
 				}
@@ -37,10 +37,10 @@ func TestComingFromShowsCompiledCode(t *testing.T) {
 	plain := func(code string) string {
 		return space.ReplaceAllString(comment.ReplaceAllString(code, ""), "")
 	}
-	compiled, shown := plain(read(t, "example_coming_test.go")), 0
-	for _, block := range fenced.FindAllStringSubmatch(read(t, "docs/coming-from.md"), -1) {
+	compiled, shown := plain(readFile(t, "example_coming_test.go")), 0
+	for _, block := range fenced.FindAllStringSubmatch(readFile(t, "docs/coming-from.md"), -1) {
 		code := block[2]
-		if isPaired(code) {
+		if isPairOfCode(code) {
 			lines := strings.Split(code, "\n")
 			for i, line := range lines {
 				lines[i] = line[min(pairColumn, len(line)):]
@@ -60,7 +60,7 @@ func TestComingFromShowsCompiledCode(t *testing.T) {
 	}
 }
 
-func isPaired(code string) bool {
+func isPairOfCode(code string) bool {
 	return len(code) > pairColumn && !strings.Contains(code[:pairColumn], "\n") && code[pairColumn-1] == ' '
 }
 
@@ -72,7 +72,7 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 			examples[e.code] = e.output
 		}
 	}
-	page := read(t, "docs/uses.md")
+	page := readFile(t, "docs/uses.md")
 	blocks, shown := fenced.FindAllStringSubmatch(page, -1), 0
 	for i, block := range blocks {
 		if block[1] != "go" {
@@ -94,11 +94,11 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 
 // The README must show the body of an example, and before it only imports of the example.
 func TestREADMEShowsTheExample(t *testing.T) {
-	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindStringSubmatch(read(t, "README.md"))
+	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindStringSubmatch(readFile(t, "README.md"))
 	if block == nil {
 		t.Fatal("README.md has no block of Go")
 	}
-	source := read(t, "sqlitelock/example_test.go")
+	source := readFile(t, "sqlitelock/example_test.go")
 	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(block[2], -1) {
 		if !strings.Contains(source, path) {
 			t.Errorf("README.md imports %s, but sqlitelock/example_test.go does not", path)

@@ -47,7 +47,7 @@ var importTesting = []string{modulePath + "/internal/bubble", modulePath + "/int
 
 var systems = []string{"linux", "darwin", "windows"}
 
-func TestImports(t *testing.T) {
+func TestPackagesImportOnlyAllowedPackages(t *testing.T) {
 	for _, system := range systems {
 		t.Run(system, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestClocklessPackagesReadNoClock(t *testing.T) {
 	clocks := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\(|(?m)^\s*go `)
 	for _, dir := range clockless {
 		for _, file := range goFiles(t, dir) {
-			if found := clocks.FindString(read(t, file)); found != "" {
+			if found := clocks.FindString(readFile(t, file)); found != "" {
 				t.Errorf("%s has %q", file, found)
 			}
 		}
@@ -119,7 +119,7 @@ func TestClocklessPackagesReadNoClock(t *testing.T) {
 func TestOnlyExamplesCallSynctest(t *testing.T) {
 	exempt := []string{"example_", "internal/bubble/", "internal/e2e/doctest/testing_test.go", "pawltest/example_test.go"}
 	call := regexp.MustCompile(`(?m)^[^/\n]*\bsynctest\.Test\(`)
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		isExempt := slices.ContainsFunc(exempt, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
 		if !isExempt && call.Match(text) {
 			t.Errorf("%s calls synctest.Test; use bubble.Test", file)
@@ -135,7 +135,7 @@ func TestEveryExportedValueHasADocComment(t *testing.T) {
 			continue
 		}
 		for _, file := range parsedFiles(t, p.Dir) {
-			for s, group := range specs[*ast.ValueSpec](file) {
+			for s, group := range specsOf[*ast.ValueSpec](file) {
 				if group.Doc == nil && s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil {
 					t.Errorf("%s.%s has no comment", p.ImportPath, s.Names[0].Name)
 				}
@@ -156,8 +156,8 @@ func receiver(t ast.Expr) string {
 	return ""
 }
 
-func TestNoFileIsLong(t *testing.T) {
-	for file, text := range sources(t, ".go", ".sh", ".lua", ".sql", ".md") {
+func TestNoFileIsTooLong(t *testing.T) {
+	for file, text := range sourceFiles(t, ".go", ".sh", ".lua", ".sql", ".md") {
 		limit, page := 500, strings.HasSuffix(file, ".md")
 		if page {
 			limit = 400
@@ -172,9 +172,9 @@ func TestNoFileIsLong(t *testing.T) {
 }
 
 // Kits have the helpers of tests. A file of tests has the name of the file that it tests.
-func TestKitsHaveNoTests(t *testing.T) {
+func TestKitFilesHaveNoTests(t *testing.T) {
 	test := regexp.MustCompile(`(?m)^func (Test|Benchmark|Fuzz|Example)\w*\(`)
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		if found := test.Find(text); found != nil && strings.HasSuffix(file, "kit_test.go") {
 			t.Errorf("%s has %q", file, found)
 		}

@@ -26,7 +26,7 @@ var notProduct = regexp.MustCompile(`_kit\.go$|^(bench|drivertest|examples|dashb
 // explain why.
 func TestSizesStayBelowTheirCeilings(t *testing.T) {
 	count := map[string]int{}
-	for file, text := range sources(t, ".go") {
+	for file, text := range sourceFiles(t, ".go") {
 		file = filepath.ToSlash(file)
 		lines := bytes.Count(text, []byte("\n"))
 		switch {
@@ -40,7 +40,7 @@ func TestSizesStayBelowTheirCeilings(t *testing.T) {
 		}
 	}
 	ceiling := map[string]int{}
-	for line := range strings.Lines(read(t, ceilingsFile)) {
+	for line := range strings.Lines(readFile(t, ceilingsFile)) {
 		var name string
 		var n int
 		if _, err := fmt.Sscan(line, &name, &n); err != nil {
@@ -81,10 +81,10 @@ func exportedNames(t *testing.T, file string, text []byte) (n int) {
 			count(d.Name)
 		}
 	}
-	for s := range specs[*ast.ValueSpec](f) {
+	for s := range specsOf[*ast.ValueSpec](f) {
 		count(s.Names...)
 	}
-	for s := range specs[*ast.TypeSpec](f) {
+	for s := range specsOf[*ast.TypeSpec](f) {
 		count(s.Name)
 		if body, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
 			for _, field := range body.Fields.List {

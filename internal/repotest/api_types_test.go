@@ -32,7 +32,7 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 		})
 	}
 	folders := []string{"."}
-	for file := range sources(t, ".go") {
+	for file := range sourceFiles(t, ".go") {
 		if folder := filepath.Dir(file); !slices.Contains(folders, folder) && isForUsers(t, folder) {
 			folders = append(folders, folder)
 		}
@@ -42,7 +42,7 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 	}
 	for _, folder := range folders {
 		for _, file := range parsedFiles(t, folder) {
-			for _, name := range exposed(file) {
+			for _, name := range exposedTypes(file) {
 				if !slices.Contains(opaqueTypes, name) && !slices.Contains(aliases, name) {
 					t.Errorf("%s exposes %s, which is for authors of backends only", folder, name)
 				}
@@ -55,7 +55,7 @@ func TestThePublicAPINamesFewTypesOfDrivers(t *testing.T) {
 func isForUsers(t *testing.T, folder string) bool {
 	t.Helper()
 	for _, path := range goFiles(t, folder) {
-		if regexp.MustCompile(`(?m)^package main$`).MatchString(read(t, path)) {
+		if regexp.MustCompile(`(?m)^package main$`).MatchString(readFile(t, path)) {
 			return false
 		}
 	}
@@ -63,9 +63,9 @@ func isForUsers(t *testing.T, folder string) bool {
 		!slices.ContainsFunc(unstablePackages, func(p string) bool { return within(folder, p) })
 }
 
-// exposed returns the types of driver, locktable and swap in the exported functions and
-// types of a file.
-func exposed(file *ast.File) (names []string) {
+// exposedTypes returns the types of driver, locktable and swap in the exported functions
+// and types of a file.
+func exposedTypes(file *ast.File) (names []string) {
 	collect := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
@@ -81,7 +81,7 @@ func exposed(file *ast.File) (names []string) {
 			collect(f.Type)
 		}
 	}
-	for s := range specs[*ast.TypeSpec](file) {
+	for s := range specsOf[*ast.TypeSpec](file) {
 		if s.Name.IsExported() && !s.Assign.IsValid() {
 			exposedFields(s.Type, collect)
 		}

@@ -18,7 +18,7 @@ var functionTypes = map[string]string{
 // A backend must document all that it exports. An embedded type of another package would
 // export methods that go doc does not show. New and Open return a driver.Driver, so a
 // backend need not export its driver.
-func TestTheAPIOfBackends(t *testing.T) {
+func TestBackendsExportNoUndocumentedMethods(t *testing.T) {
 	for _, folder := range append([]string{"memlock", "quorumlock"}, moduleFolders()...) {
 		for _, file := range parsedFiles(t, folder) {
 			for _, decl := range file.Decls {
@@ -26,7 +26,7 @@ func TestTheAPIOfBackends(t *testing.T) {
 					checkFunctionType(t, folder, f)
 				}
 			}
-			for s := range specs[*ast.TypeSpec](file) {
+			for s := range specsOf[*ast.TypeSpec](file) {
 				checkEmbedded(t, folder, s)
 				if s.Name.Name == "Driver" {
 					t.Errorf("%s exports its Driver: New and Open return a driver.Driver", folder)
