@@ -19,9 +19,9 @@ var (
 	failedTest  = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 )
 
-// failures returns the packages that failed. go test prints the output of a package
+// failedPackages returns the packages that failed. go test prints the output of a package
 // before the line that names the package.
-func failures(output string) (all []failure) {
+func failedPackages(output string) (all []failure) {
 	var block strings.Builder
 	for line := range strings.Lines(output) {
 		block.WriteString(line)
@@ -41,8 +41,8 @@ func failures(output string) (all []failure) {
 	return all
 }
 
-// neverRepeated returns the reason not to repeat a failure, or "" if it may be repeated.
-func (f failure) neverRepeated() string {
+// reasonNotToRepeat returns why a failure must not be repeated, or "" if it may be.
+func (f failure) reasonNotToRepeat() string {
 	for _, sign := range []struct {
 		in     *regexp.Regexp
 		reason string

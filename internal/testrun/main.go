@@ -87,20 +87,20 @@ func (r testRun) run() bool {
 		if passed {
 			continue
 		}
-		groupFailures := failures(output)
+		groupFailures := failedPackages(output)
 		if len(groupFailures) == 0 {
 			return false // go test itself failed
 		}
 		failed = append(failed, groupFailures...)
 	}
-	return mayBeRepeated(failed) && r.passAgain(failed)
+	return mayBeRepeated(failed) && r.passWhenRepeated(failed)
 }
 
-// mayBeRepeated reports whether the failures are few, and none of them is neverRepeated.
+// mayBeRepeated reports whether the failures are few, and all of them may be repeated.
 func mayBeRepeated(failed []failure) bool {
 	ok := true
 	for _, f := range failed {
-		if reason := f.neverRepeated(); reason != "" {
+		if reason := f.reasonNotToRepeat(); reason != "" {
 			fmt.Printf("RED: %s: %s\n", f.pkg, reason)
 			ok = false
 		}
@@ -112,11 +112,11 @@ func mayBeRepeated(failed []failure) bool {
 	return ok
 }
 
-// passAgain repeats the failed packages. If all pass, it lists their tests as flaky.
-func (r testRun) passAgain(failed []failure) bool {
+// passWhenRepeated repeats failed packages. If all pass, it lists their tests as flaky.
+func (r testRun) passWhenRepeated(failed []failure) bool {
 	var lines []string
 	for _, f := range failed {
-		if !passesAgain(f, r.flags) {
+		if !passesTwice(f, r.flags) {
 			fmt.Printf("RED: %s failed again\n", f.pkg)
 			return false
 		}
@@ -137,8 +137,8 @@ func (r testRun) passAgain(failed []failure) bool {
 	return true
 }
 
-// passesAgain runs a package twice, alone, with the same order of tests.
-func passesAgain(f failure, flags []string) bool {
+// passesTwice runs a package twice, alone, with the same order of tests.
+func passesTwice(f failure, flags []string) bool {
 	if f.shuffle != "" {
 		flags = slices.Clone(flags)
 		for i, flag := range flags {

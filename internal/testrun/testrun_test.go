@@ -12,7 +12,7 @@ import (
 )
 
 // Each planted package fails in a different way. Only the flaky one passes when repeated.
-func TestPlantedFailures(t *testing.T) {
+func TestOnlyAFlakyPackagePassesWhenRepeated(t *testing.T) {
 	basictest.Nightly(t, "it builds eight programs with the race detector")
 	t.Chdir(filepath.Join("testdata", "planted"))
 	t.Setenv("GOWORK", "off")
@@ -40,7 +40,7 @@ func TestPlantedFailures(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
+func TestArgumentsAreParsed(t *testing.T) {
 	r, err := parseArguments(strings.Fields("-keep bin -short -p 3 -- a b -- -- c"))
 	want := testRun{"bin", []string{"-short", "-p", "3"}, [][]string{{"a", "b"}, {"c"}}}
 	if err != nil || !reflect.DeepEqual(r, want) {
@@ -54,7 +54,7 @@ func TestArguments(t *testing.T) {
 }
 
 // maxRepeated limits the failures of all groups together.
-func TestTooManyFailures(t *testing.T) {
+func TestTooManyFailuresAreNotRepeated(t *testing.T) {
 	failed := slices.Repeat([]failure{{output: "--- FAIL: TestA (0.1s)\n"}}, maxRepeated+1)
 	if few := failed[1:]; !mayBeRepeated(few) {
 		t.Errorf("%d failures are not repeated", len(few))
@@ -64,7 +64,7 @@ func TestTooManyFailures(t *testing.T) {
 	}
 }
 
-func TestFailuresThatAreNotRepeated(t *testing.T) {
+func TestViolationsPanicsAndHangsAreNotRepeated(t *testing.T) {
 	for want, output := range map[string]string{
 		"":                                       "--- FAIL: TestA (0.1s)\n    a_test.go:1: no\nFAIL\n",
 		"a data race":                            "WARNING: DATA RACE\n--- FAIL: TestA (0.1s)\nFAIL\n",
@@ -74,16 +74,16 @@ func TestFailuresThatAreNotRepeated(t *testing.T) {
 		"a checker found a violation":            "--- FAIL: TestA (0.1s)\n    a_test.go:1: VIOLATION: two are inside\nFAIL\n",
 		"it ended without the verdict of a test": "exit status 3\n",
 	} {
-		all := failures("ok  \tp/first\t0.1s\n" + output + "FAIL\tp/second\t0.2s\nok  \tp/third\t0.1s\n")
+		all := failedPackages("ok  \tp/first\t0.1s\n" + output + "FAIL\tp/second\t0.2s\nok  \tp/third\t0.1s\n")
 		if len(all) != 1 || all[0].pkg != "p/second" {
 			t.Errorf("%q: the failed packages are %+v, want only p/second", want, all)
 			continue
 		}
-		if got := all[0].neverRepeated(); got != want {
-			t.Errorf("neverRepeated returns %q for\n%s\nwant %q", got, all[0].output, want)
+		if got := all[0].reasonNotToRepeat(); got != want {
+			t.Errorf("reasonNotToRepeat returns %q for\n%s\nwant %q", got, all[0].output, want)
 		}
 	}
-	if f := failures("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].neverRepeated() != "it does not compile" {
+	if f := failedPackages("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].reasonNotToRepeat() != "it does not compile" {
 		t.Errorf("a failed build gives %+v", f)
 	}
 }
