@@ -11,7 +11,7 @@ import (
 // redisChart compares Pawl with its peers on Redis, by the tables of the document.
 func redisChart(docs string) (*canvas, error) {
 	const file = "internals/benchmarks-redis.md"
-	return comparison(docs, "Pawl on Redis, beside its peers", 2, 130, []tableColumn{
+	return comparisonChart(docs, "Pawl on Redis, beside its peers", 2, 130, []tableColumn{
 		{file, "", "own-64", "cycles/s", "64 goroutines, names of their own"},
 		{file, "", "own-1", "cycles/s", "one goroutine"},
 		{file, "", "local-64", "cycles/s", "64 goroutines of a process, one name"},
@@ -31,11 +31,11 @@ func databasesChart(docs string) (*canvas, error) {
 			tableColumn{engine.file, engine.heading, "one-8-2ms", "ms/hand-over", "8 clients, one name"},
 			tableColumn{engine.file, engine.heading, "one-8-2ms", "longest wait ms", "fairness"})
 	}
-	return comparison(docs, "Pawl on other databases, beside what is used there", 3, 114, all)
+	return comparisonChart(docs, "Pawl on other databases, beside what is used there", 3, 114, all)
 }
 
-// units has the unit of each column, and whether more or less is better.
-var units = map[string]string{
+// unitOfColumn has the unit of each column, and whether more or less is better.
+var unitOfColumn = map[string]string{
 	"cycles/s":        "locks and releases a second, more is better",
 	"ms/hand-over":    "ms from a release to the next grant, less is better",
 	"longest wait ms": "longest wait in ms, less is better",
@@ -45,7 +45,7 @@ var units = map[string]string{
 // A tableColumn is one column of a table.
 type tableColumn struct{ file, heading, scenario, column, title string }
 
-func comparison(docs, title string, columns int, label float64, all []tableColumn) (*canvas, error) {
+func comparisonChart(docs, title string, columns int, label float64, all []tableColumn) (*canvas, error) {
 	var panels []panel
 	rows := 0.0
 	for _, f := range all {
@@ -57,7 +57,7 @@ func comparison(docs, title string, columns int, label float64, all []tableColum
 		if i < 0 {
 			return nil, fmt.Errorf("%s has no %s of %s", f.file, f.scenario, f.heading)
 		}
-		p := panel{title: f.title, unit: units[f.column], strokes: strokesOf(tables[i], f.column)}
+		p := panel{title: f.title, unit: unitOfColumn[f.column], bars: barsOf(tables[i], f.column)}
 		if f.heading != "" {
 			p.title = f.heading + ": " + p.title
 		}
@@ -66,7 +66,7 @@ func comparison(docs, title string, columns int, label float64, all []tableColum
 			p.unit = f.column + ", " + p.unit
 		}
 		if panels = append(panels, p); (len(panels)-1)%columns == 0 {
-			rows += panelHeight(len(p.strokes))
+			rows += panelHeight(len(p.bars))
 		}
 	}
 	c := newCanvasOfWidth(gridWidth, rows+36, title, "Bars of the figures that the tables of the document have. Pawl's bars are in another colour, and each of the others has how many times as good it is.")
@@ -78,22 +78,22 @@ func comparison(docs, title string, columns int, label float64, all []tableColum
 	return c, nil
 }
 
-// strokesOf returns the bars of a column. Each shows the ratio to Pawl's bar.
-func strokesOf(t table, column string) []stroke {
-	var strokes []stroke
+// barsOf returns the bars of a column. Each shows the ratio to Pawl's bar.
+func barsOf(t table, column string) []chartBar {
+	var bars []chartBar
 	pawl := 0.0
 	for _, row := range t.rows {
-		s := stroke{label: row[0], isPawl: strings.HasPrefix(row[0], "pawl"), note: "failed"}
+		s := chartBar{label: row[0], isPawl: strings.HasPrefix(row[0], "pawl"), note: "failed"}
 		if x, ok := t.figure(row, column); ok {
 			s.value, s.note = x, groupThousands(x)
 			if pawl == 0 && s.isPawl {
 				pawl = x
 			}
 		}
-		strokes = append(strokes, s)
+		bars = append(bars, s)
 	}
-	for i := range strokes {
-		s := &strokes[i]
+	for i := range bars {
+		s := &bars[i]
 		if pawl == 0 || s.value == 0 || s.value == pawl && s.isPawl {
 			continue
 		}
@@ -103,12 +103,12 @@ func strokesOf(t table, column string) []stroke {
 		}
 		s.ratio, s.isBetter = fmt.Sprintf("%.2f×", good), good > 1
 	}
-	return strokes
+	return bars
 }
 
 // leasesChart draws the cost of leases that are held and renewed.
 func leasesChart(docs string) (*canvas, error) {
-	var strokes []stroke
+	var bars []chartBar
 	for _, file := range []string{"internals/benchmarks-redis.md", "internals/benchmarks-postgresql-mariadb.md", "internals/benchmarks-etcd-nats-mongodb.md"} {
 		tables, err := codeTables(docs, file)
 		if err != nil {
@@ -128,7 +128,7 @@ func leasesChart(docs string) (*canvas, error) {
 				client, ok := t.figure(row, "client %core")
 				server, ok2 := t.figure(row, "server %core")
 				if row[0] == "pawl" && ok && ok2 {
-					strokes = append(strokes, stroke{
+					bars = append(bars, chartBar{
 						label: engine + ", " + groupThousands(float64(n)), value: client, second: server, isPawl: true,
 						note: fmt.Sprintf("%.3g and %.3g %%", client, server),
 					})
@@ -136,9 +136,9 @@ func leasesChart(docs string) (*canvas, error) {
 			}
 		}
 	}
-	c := newCanvas(groupHeight(len(strokes))+26, "What leases cost that are held and renewed",
+	c := newCanvas(groupHeight(len(bars))+26, "What leases cost that are held and renewed",
 		"For each engine and number of leases a bar: how much of a core the client takes, and behind that how much the server takes.")
-	y := c.group(8, "Leases of 10 s that are held and renewed: per cent of a core", strokes)
+	y := c.group(8, "Leases of 10 s that are held and renewed: per cent of a core", bars)
 	c.rect("holds", chartLeft, y-10, 14, 12, 2)
 	c.text(chartLeft+20, y, "small", "the client")
 	c.rect("grey", chartLeft+110, y-10, 14, 12, 2)
@@ -152,7 +152,7 @@ func reliabilityChart(docs string) (*canvas, error) {
 	if err != nil {
 		return nil, err
 	}
-	var strokes []stroke
+	var bars []chartBar
 	column := 0
 	for _, row := range rows {
 		if i := slices.Index(row, "seed"); i >= 0 {
@@ -163,25 +163,25 @@ func reliabilityChart(docs string) (*canvas, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the seed of %q: %w", row[0], err)
 		}
-		strokes = append(strokes, stroke{label: row[0], value: float64(seed), isPawl: true, note: groupThousands(float64(seed))})
+		bars = append(bars, chartBar{label: row[0], value: float64(seed), isPawl: true, note: groupThousands(float64(seed))})
 	}
-	slices.SortStableFunc(strokes, func(a, b stroke) int { return int(b.value - a.value) })
-	return bugBars(strokes), nil
+	slices.SortStableFunc(bars, func(a, b chartBar) int { return int(b.value - a.value) })
+	return bugBars(bars), nil
 }
 
 // bugBars draws bars whose labels are sentences.
-func bugBars(strokes []stroke) *canvas {
+func bugBars(bars []chartBar) *canvas {
 	const left, longest = 420, 220
-	c := newCanvas(52+strokeStep*float64(len(strokes)), "After how many schedules each planted bug is found",
+	c := newCanvas(52+barStep*float64(len(bars)), "After how many schedules each planted bug is found",
 		"A bar for each bug that was planted, as long as the logarithm of how many schedules it took to find it.")
 	c.text(16, 22, "bold", "Planted bugs: found after so many schedules (the scale is a logarithm)")
-	y, most := 38.0, math.Log10(2*strokes[0].value)
-	for _, s := range strokes {
+	y, most := 38.0, math.Log10(2*bars[0].value)
+	for _, s := range bars {
 		c.text(left-8, y+13, "end small", s.label)
 		long := longest * math.Log10(2*s.value) / most // a bug that the first schedule finds has a bar, too
-		c.rect("holds", left, y+1, long, strokeStep-5, 2)
+		c.rect("holds", left, y+1, long, barStep-5, 2)
 		c.text(left+long+7, y+13, "small", s.note)
-		y += strokeStep
+		y += barStep
 	}
 	return c
 }

@@ -1,7 +1,7 @@
 package main
 
-// claim draws the life of a claim without failures.
-func claim() *canvas {
+// drawClaim draws the life of a claim without failures.
+func drawClaim() *canvas {
 	c := newCanvas(306, "The life of a claim",
 		"web-3 asks for a name that web-2 holds. It gets a place in the queue, and keeps it by asking again. When web-2 releases, "+
 			"the backend passes the name on to web-3, with fence 43, and tells it so. web-3 renews its lease at a third of its TTL, "+

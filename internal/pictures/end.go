@@ -1,8 +1,8 @@
 package main
 
-// end draws the reasons for two rules: a request has an end, and a client that gives up
-// releases twice.
-func end() *canvas {
+// drawEnd draws the reasons for two rules: a request has an end, and a client that gives
+// up releases twice.
+func drawEnd() *canvas {
 	c := newCanvas(342, "A request that comes after its end changes nothing",
 		"A client asks for a name, and says that the request ends at second 5. At second 2 its caller gives up, and the client releases at once. "+
 			"If the request is slow, and comes at second 3.4, after that release and before its end, the name is granted for nobody, "+

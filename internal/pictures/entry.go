@@ -1,7 +1,7 @@
 package main
 
-// entry draws the entry that a backend keeps of one name, and the weights of claims.
-func entry() *canvas {
+// drawEntry draws the entry that a backend keeps of one name, and the weights of claims.
+func drawEntry() *canvas {
 	c := newCanvas(372, "The entry of a name, and its queue",
 		"All that a backend keeps of one name: the last fence, who holds it until when, the queue in the order of arrival, a value, "+
 			"and whether the name is closed. When the holder releases or expires, the head of the queue is granted in the same step. "+

@@ -8,15 +8,15 @@ import (
 
 // The columns of the table in locks-lose.md.
 const (
-	lostOn = iota
-	lostContender
+	engineColumn = iota
+	contenderColumn
 	_ // sections
-	lostUpdates
+	updatesColumn
 	_ // overlaps
 	_ // lost holders
-	lostWithoutNotice
+	unnoticedColumn
 	_ // median
-	lostLatestNotice
+	noticeColumn
 )
 
 // lossesChart draws the lost updates of locks under faults, and the times at which they
@@ -28,30 +28,30 @@ func lossesChart(docs string) (*canvas, error) {
 	}
 	var panels []panel
 	for _, row := range rows {
-		if row[lostOn] == "on" {
+		if row[engineColumn] == "on" {
 			continue
 		}
-		if len(row) <= lostLatestNotice {
+		if len(row) <= noticeColumn {
 			return nil, fmt.Errorf("the row of %q is too short", row[0])
 		}
-		if n := len(panels); n == 0 || !strings.HasPrefix(panels[n-1].title, row[lostOn]+":") {
+		if n := len(panels); n == 0 || !strings.HasPrefix(panels[n-1].title, row[engineColumn]+":") {
 			panels = append(panels,
-				panel{title: row[lostOn] + ": lost updates", unit: "in 10 000 sections, less is better"},
-				panel{title: row[lostOn] + ": a lost holder is told", unit: "s after another client got the name, at worst"})
+				panel{title: row[engineColumn] + ": lost updates", unit: "in 10 000 sections, less is better"},
+				panel{title: row[engineColumn] + ": a lost holder is told", unit: "s after another client got the name, at worst"})
 		}
 		updates, notices := &panels[len(panels)-2], &panels[len(panels)-1]
-		isPawl := strings.HasPrefix(row[lostContender], "Pawl")
-		lostUpdatesCell, _, _ := strings.Cut(row[lostUpdates], " ")
-		value, err := strconv.ParseFloat(lostUpdatesCell, 64)
+		isPawl := strings.HasPrefix(row[contenderColumn], "Pawl")
+		updatesCell, _, _ := strings.Cut(row[updatesColumn], " ")
+		value, err := strconv.ParseFloat(updatesCell, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the lost updates of %q: %w", row[lostContender], err)
+			return nil, fmt.Errorf("the lost updates of %q: %w", row[contenderColumn], err)
 		}
-		updates.strokes = append(updates.strokes, stroke{label: row[lostContender], value: value, isPawl: isPawl, note: lostUpdatesCell})
-		notices.strokes = append(notices.strokes, noticeStroke(row, isPawl))
+		updates.bars = append(updates.bars, chartBar{label: row[contenderColumn], value: value, isPawl: isPawl, note: updatesCell})
+		notices.bars = append(notices.bars, noticeBar(row, isPawl))
 	}
 	height := 16.0
 	for i := 0; i < len(panels); i += 2 {
-		height += panelHeight(len(panels[i].strokes))
+		height += panelHeight(len(panels[i].bars))
 	}
 	c := newCanvasOfWidth(gridWidth, height, "What locks lose under faults",
 		"Bars of the figures that the table of the document has: lost updates, and how long after another client got the name a lost holder was told. Pawl's bars are in another colour.")
@@ -59,17 +59,17 @@ func lossesChart(docs string) (*canvas, error) {
 	return c, nil
 }
 
-// noticeStroke returns the stroke for the longest time from the grant to another client
-// until the lock notified its lost holder. Its note is negative if the notice came first.
-func noticeStroke(row []string, isPawl bool) stroke {
-	s := stroke{label: row[lostContender], isPawl: isPawl, note: row[lostLatestNotice]}
-	number, _, _ := strings.Cut(row[lostLatestNotice], " ")
+// noticeBar returns the bar for the longest time from the grant to another client until
+// the lock notified its lost holder. Its note is negative if the notice came first.
+func noticeBar(row []string, isPawl bool) chartBar {
+	s := chartBar{label: row[contenderColumn], isPawl: isPawl, note: row[noticeColumn]}
+	number, _, _ := strings.Cut(row[noticeColumn], " ")
 	if x, err := strconv.ParseFloat(number, 64); err == nil {
 		s.value = max(x, 0)
 	}
-	if row[lostLatestNotice] == "-" {
+	if row[noticeColumn] == "-" {
 		s.note = "none was lost"
-	} else if n := row[lostWithoutNotice]; n != "0" && s.note != "never" {
+	} else if n := row[unnoticedColumn]; n != "0" && s.note != "never" {
 		s.note += ", and " + n + " never"
 	}
 	return s

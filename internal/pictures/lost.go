@@ -1,8 +1,8 @@
 package main
 
-// lost draws how the client notifies a holder of the loss of its lease before the server
-// grants the name again, with the default TTL of 30 s and its margin, a tenth of the TTL.
-func lost() *canvas {
+// drawLost draws how the client notifies a holder of the loss of its lease before the
+// server grants the name again, with the default TTL of 30 s and its margin of a tenth.
+func drawLost() *canvas {
 	c := newCanvas(376, "How the client notifies a holder that it lost its lease, before another client gets the name",
 		"With a TTL of 30 seconds. web-3 is granted the name, and renews its lease after 10 seconds. Then the backend is out of its reach. "+
 			"Its term ends 27 seconds after that renewal was sent, at second 37: then the client notifies it that the lease is lost. "+

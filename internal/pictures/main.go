@@ -16,11 +16,11 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"entry", illustration(entry)},
-	{"claim", illustration(claim)},
-	{"lost", illustration(lost)},
-	{"end", illustration(end)},
-	{"quorum", illustration(quorum)},
+	{"entry", illustration(drawEntry)},
+	{"claim", illustration(drawClaim)},
+	{"lost", illustration(drawLost)},
+	{"end", illustration(drawEnd)},
+	{"quorum", illustration(drawQuorum)},
 	{"benchmarks-redis", redisChart},
 	{"benchmarks-databases", databasesChart},
 	{"benchmarks-leases", leasesChart},

@@ -15,7 +15,7 @@ const docs = "../../docs"
 
 // After a change of a document's number, or of a drawing, the test fails until make
 // pictures has run.
-func TestPicturesAreCurrent(t *testing.T) {
+func TestPicturesAreUpToDate(t *testing.T) {
 	drawn := map[string]bool{}
 	for _, p := range pictures {
 		drawn[p.name+".svg"] = true
@@ -53,7 +53,7 @@ func TestPicturesAreAccessible(t *testing.T) {
 	if len(files) < len(pictures) {
 		t.Fatalf("there are only %q", files)
 	}
-	pages := pages(t)
+	pages := readAllPages(t)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestPicturesAreAccessible(t *testing.T) {
 	}
 }
 
-func pages(t *testing.T) string {
+func readAllPages(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	for _, pattern := range []string{"../../*.md", docs + "/*.md", docs + "/*/*.md"} {
@@ -99,7 +99,7 @@ func pages(t *testing.T) string {
 }
 
 // The test writes a document, and reads the numbers that a chart would draw.
-func TestReadTables(t *testing.T) {
+func TestTheTablesOfADocumentAreRead(t *testing.T) {
 	dir := t.TempDir()
 	text := "# Engine 1, one server\n\n```\nown-1: one goroutine, one name\n" +
 		"             contender  cycles/s  ratio\n                  pawl     14380   0.60\n   rueidislock (1 key)    failed  context deadline exceeded\n\n" +

@@ -2,9 +2,9 @@ package main
 
 import "strings"
 
-// quorum draws how five nodes, one of them down, agree on a fence. Real fences are longer
-// numbers: microseconds.
-func quorum() *canvas {
+// drawQuorum draws how five nodes, one of them down, agree on a fence. Real fences are
+// longer numbers: microseconds.
+func drawQuorum() *canvas {
 	c := newCanvas(396, "A quorum of five nodes, one of them down, and how a fence gets through",
 		"web-2 asks all five nodes. D is down; A and C give fence 108, B gives 109, and E gives 110. No number has a majority, so the highest, "+
 			"110, is written back to A, B and C: four of five nodes have it, and web-2 holds with fence 110. Later A is down, and D is back, "+

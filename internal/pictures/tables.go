@@ -20,8 +20,8 @@ type table struct {
 }
 
 var (
-	title   = regexp.MustCompile(`^([a-z]+(?:-\w+)*): (.+)$`)
-	cellGap = regexp.MustCompile(`\s{2,}`)
+	scenarioTitle = regexp.MustCompile(`^([a-z]+(?:-\w+)*): (.+)$`)
+	cellGap       = regexp.MustCompile(`\s{2,}`)
 )
 
 // codeTables reads the tables in the code blocks of a document.
@@ -38,7 +38,7 @@ func codeTables(docs, file string) ([]table, error) {
 			code = !code
 			continue
 		}
-		m := title.FindStringSubmatch(line)
+		m := scenarioTitle.FindStringSubmatch(line)
 		switch {
 		case !code:
 			if after, ok := strings.CutPrefix(line, "#"); ok {
