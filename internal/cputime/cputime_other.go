@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Used is not known here.
+// Used returns 0, because the time is not known here.
 func Used() time.Duration { return 0 }

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime says how much processor time this process has used: for benchmarks, and
-// for tests of what should cost next to nothing.
+// Package cputime returns the processor time that this process has used, for benchmarks
+// and for tests of operations that must be cheap.
 package cputime
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Used is the time of all processors, of the program and of the system for it.
+// Used returns the time of all processors, in the program and in the system for it.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // no process has none
+		panic(err) // this call cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

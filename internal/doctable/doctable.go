@@ -21,7 +21,7 @@ type TB interface {
 // Rows returns the rows of a document's table with this head, by their first cells.
 func Rows(tb TB, file, head string) map[string]string {
 	tb.Helper()
-	_, table, _ := cut(tb, file, head)
+	_, table, _ := cutTable(tb, file, head)
 	rows := map[string]string{}
 	for row := range strings.Lines(table) {
 		rows[firstCell(row)] = strings.TrimSuffix(row, "\n")
@@ -34,19 +34,19 @@ func Rows(tb TB, file, head string) map[string]string {
 // end.
 func Want(tb TB, file, head string, rows []string) {
 	tb.Helper()
-	before, table, after := cut(tb, file, head)
+	before, table, after := cutTable(tb, file, head)
 	var order []string
 	for row := range strings.Lines(table) {
 		order = append(order, firstCell(row))
 	}
-	place := func(row string) int {
+	placeOf := func(row string) int {
 		if i := slices.Index(order, firstCell(row)); i >= 0 {
 			return i
 		}
 		return len(order)
 	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row == "" })
-	slices.SortStableFunc(rows, func(a, b string) int { return place(a) - place(b) })
+	slices.SortStableFunc(rows, func(a, b string) int { return placeOf(a) - placeOf(b) })
 	want := strings.Join(rows, "\n") + "\n"
 	if want == table {
 		return
@@ -60,8 +60,8 @@ func Want(tb TB, file, head string, rows []string) {
 	}
 }
 
-// cut returns the rows of a table, and the text of the document before and after them.
-func cut(tb TB, file, head string) (before, rows, after string) {
+// cutTable returns the rows of a table, and the document's text before and after them.
+func cutTable(tb TB, file, head string) (before, rows, after string) {
 	tb.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -20,17 +20,17 @@ func document(t *testing.T) string {
 	return file
 }
 
-// failures collects the failures of a test, instead of failing it.
-type failures struct{ all []string }
+// failureRecorder collects the failures of a test, instead of failing it.
+type failureRecorder struct{ all []string }
 
-func (*failures) Helper() {}
-func (f *failures) Errorf(format string, args ...any) {
+func (*failureRecorder) Helper() {}
+func (f *failureRecorder) Errorf(format string, args ...any) {
 	f.all = append(f.all, fmt.Sprintf(format, args...))
 }
-func (f *failures) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
+func (f *failureRecorder) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
 
 func TestOtherRowsFailTheTest(t *testing.T) {
-	file, tb := document(t), &failures{}
+	file, tb := document(t), &failureRecorder{}
 	if Want(tb, file, head, []string{"| a | 2 |", "| gone | 3 |", "| b | 1 |"}); len(tb.all) > 0 {
 		t.Errorf("the same rows: %q", tb.all)
 	}

@@ -37,20 +37,20 @@ func Parallel(n int) {
 }
 
 // Then returns tests that run m and then call end, which stops the shared servers.
-func Then(m interface{ Run() int }, end func()) interface{ Run() int } { return then{m, end} }
+func Then(m interface{ Run() int }, end func()) interface{ Run() int } { return thenMain{m, end} }
 
-type then struct {
+type thenMain struct {
 	m   interface{ Run() int }
 	end func()
 }
 
-func (t then) Run() int {
+func (t thenMain) Run() int {
 	defer t.end()
 	return t.m.Run()
 }
 
-// Find waits until only the caller's goroutine is left. If otherStacks remain, it returns
-// an error with their stacks. Call it after all tests.
+// Find waits until only the caller's goroutine is left. If others remain, it returns an
+// error with their stacks. Call it after all tests.
 func Find(ignored ...string) error {
 	left := otherStacks(ignored)
 	for pause, end := time.Millisecond, time.Now().Add(endTimeout); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {

@@ -29,8 +29,8 @@ type Attribute struct{ key, value string }
 func (HTML) part()      {}
 func (Attribute) part() {}
 
-// void has the elements without contents or end tag.
-var void = map[string]bool{"br": true, "hr": true, "input": true, "link": true, "meta": true}
+// voidElements has the elements without contents or end tag.
+var voidElements = map[string]bool{"br": true, "hr": true, "input": true, "link": true, "meta": true}
 
 // El returns an element.
 func El(tag string, parts ...Part) HTML {
@@ -43,7 +43,7 @@ func El(tag string, parts ...Part) HTML {
 		}
 	}
 	b.WriteByte('>')
-	if void[tag] {
+	if voidElements[tag] {
 		return HTML{b.String()}
 	}
 	for _, p := range parts {
@@ -104,16 +104,16 @@ func Link(key, url string) Attribute {
 	default:
 		panic("markup: the attribute " + key + " is not for Link")
 	}
-	if !harmless(url) {
+	if !isHarmless(url) {
 		url = "#"
 	}
 	return Attribute{key, url}
 }
 
-// harmless reports whether a URL is relative, http or https. Browsers ignore tabs and
+// isHarmless reports whether a URL is relative, http or https. Browsers ignore tabs and
 // line ends, and blanks and controls before the scheme, and take a backslash for a slash.
 // So a URL with any of these is not harmless.
-func harmless(url string) bool {
+func isHarmless(url string) bool {
 	for i := range len(url) {
 		if url[i] <= ' ' || url[i] == 0x7f || url[i] == '\\' {
 			return false
@@ -164,7 +164,7 @@ func mustBeName(s string) {
 // Script returns an external script. It runs when the document is complete, or, if early
 // is set, before the document is drawn.
 func Script(url string, early bool) HTML {
-	if !harmless(url) {
+	if !isHarmless(url) {
 		panic("markup: a script from " + strconv.Quote(url))
 	}
 	deferred := " defer"

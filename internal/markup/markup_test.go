@@ -73,7 +73,7 @@ func FuzzLinksLeadToPagesOnly(f *testing.F) {
 	})
 }
 
-func TestElements(t *testing.T) {
+func TestElementsAreWritten(t *testing.T) {
 	for want, got := range map[string]markup.HTML{
 		`<a href="x?y=1&#38;z">&#60;</a>`:      markup.El("a", markup.Link("href", "x?y=1&z"), markup.Text("<")),
 		`<input name="q" value="5">`:           markup.El("input", markup.Attr("name", "q"), markup.Int("value", 5), markup.If(false, "checked", "")),

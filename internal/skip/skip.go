@@ -24,7 +24,7 @@ func Unproven(t TB, format string, args ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, args...)
 	if file := os.Getenv(List); file != "" {
-		appendLine(t, file, fmt.Sprintf("UNPROVEN: %s: %s\n", name(t), reason))
+		appendLine(t, file, fmt.Sprintf("UNPROVEN: %s: %s\n", testName(t), reason))
 	}
 	t.Skipf("%s", reason)
 }
@@ -42,8 +42,8 @@ func appendLine(t TB, file, line string) {
 	}
 }
 
-// name returns the name of a test.
-func name(t TB) string {
+// testName returns the name of a test.
+func testName(t TB) string {
 	if named, ok := t.(interface{ Name() string }); ok {
 		return named.Name()
 	}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s with all characters escaped that are invisible, end the line, or turn the
-// direction of the text around them, and with all bytes escaped that are not UTF-8.
+// Text returns s. It escapes characters that are invisible, end the line, or turn the
+// direction of the text around them, and bytes that are not UTF-8.
 func Text(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s
@@ -36,8 +36,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a character does not show itself. Unicode has letters, marks and
-// symbols among them, such as the fillers of Hangul and the blank of Braille.
+// hidden reports whether a character is invisible. Some letters, marks and symbols are,
+// such as the fillers of Hangul and the blank of Braille.
 func hidden(r rune) bool {
 	const brailleBlank, nullNotehead = '\u2800', '\U0001d159'
 	return !unicode.IsPrint(r) || r == brailleBlank || r == nullNotehead ||

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
-func TestWhatCannotBeSeenIsSpeltOut(t *testing.T) {
+func TestInvisibleCharactersAreEscaped(t *testing.T) {
 	for s, want := range map[string]string{
 		"":                    "",
 		"nightly report":      "nightly report",
