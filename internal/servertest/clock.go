@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// swings are the offsets to which the tests set a clock: ahead, back, and right again.
-var swings = []time.Duration{time.Minute, -time.Minute, 0}
+// clockOffsets are the offsets to which tests set a clock: ahead, back, and right again.
+var clockOffsets = []time.Duration{time.Minute, -time.Minute, 0}
 
 // BelowSwing is a TTL shorter than a swing, but long enough for a slow machine.
 const BelowSwing = 50 * time.Second
@@ -23,7 +23,7 @@ func ClockEndsLeases(tb TB, one, two driver.Driver, set func(by time.Duration)) 
 	c := Mutex("job")
 	c.TTL = BelowSwing
 	last := Gets(tb, one, c).Fence
-	for _, by := range swings {
+	for _, by := range clockOffsets {
 		set(by)
 		next := Mutex("job")
 		next.TTL = BelowSwing
@@ -51,7 +51,7 @@ func ClockEndsNothing(tb TB, one, two driver.Driver, ttl time.Duration, set func
 	holder := Mutex("job")
 	holder.TTL = ttl
 	last := Gets(tb, one, holder).Fence
-	for _, by := range swings {
+	for _, by := range clockOffsets {
 		waiter, short := Queued("job"), Mutex("short")
 		waiter.TTL, waiter.QueueTTL, short.TTL = ttl, ttl, 4*time.Second
 		Waits(tb, two, waiter)

@@ -25,58 +25,58 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A planted driver is a memory driver with a defect.
-type planted struct {
+// A faulty driver is a memory driver with a defect.
+type faulty struct {
 	driver.Driver
 	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error) // replaces Acquire, unless nil
 	before  func(ctx context.Context) error                                 // called before requests, unless nil
-	moved   atomic.Pointer[driver.Driver]                                   // the driver that it uses after moves
+	moved   atomic.Pointer[driver.Driver]                                   // the driver that it uses after moveTo
 }
 
-// moves makes a planted driver use another, empty memory.
-func (p *planted) moves(to *memlock.Memory) {
+// moveTo makes a faulty driver use another, empty memory.
+func (p *faulty) moveTo(to *memlock.Memory) {
 	time.Sleep(time.Second) // so that fences rise, because they come from the clock
 	d := to.Driver()
 	p.moved.Store(&d)
 }
 
-func (p *planted) current() driver.Driver {
+func (p *faulty) current() driver.Driver {
 	if d := p.moved.Load(); d != nil {
 		return *d
 	}
 	return p.Driver
 }
 
-func (p *planted) waits(ctx context.Context) error {
+func (p *faulty) waitBefore(ctx context.Context) error {
 	if p.before == nil {
 		return nil
 	}
 	return p.before(ctx)
 }
 
-func (p *planted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (p *faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if p.acquire != nil {
 		return p.acquire(ctx, c)
 	}
-	if err := p.waits(ctx); err != nil {
+	if err := p.waitBefore(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	return p.current().Acquire(ctx, c)
 }
 
-func (p *planted) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	if err := p.waits(ctx); err != nil {
+func (p *faulty) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := p.waitBefore(ctx); err != nil {
 		return nil, err
 	}
 	return p.current().Renew(ctx, l)
 }
 
-func (p *planted) Release(ctx context.Context, l driver.LeaseRef) error {
+func (p *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
 	return p.current().Release(ctx, l)
 }
 
-func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	if err := p.waits(ctx); err != nil {
+func (p *faulty) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := p.waitBefore(ctx); err != nil {
 		return driver.Entry{}, err
 	}
 	return p.current().Inspect(ctx, name)
@@ -84,7 +84,7 @@ func (p *planted) Inspect(ctx context.Context, name string) (driver.Entry, error
 
 // checkFails tests that a check fails with want in its message, or passes if want is "".
 // The check runs in virtual time, on two memory drivers.
-func checkFails(t *testing.T, name, want string, check func(tb servertest.TB, a, b *planted)) {
+func checkFails(t *testing.T, name, want string, check func(tb servertest.TB, a, b *faulty)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func checkFails(t *testing.T, name, want string, check func(tb servertest.TB, a,
 			r, done := &recorder{recordtest.Recorder{TB: t}}, make(chan struct{})
 			go func() {
 				defer close(done)
-				check(r, &planted{Driver: m.Driver()}, &planted{Driver: m.Driver()})
+				check(r, &faulty{Driver: m.Driver()}, &faulty{Driver: m.Driver()})
 			}()
 			<-done
 			failures := strings.Join(r.End(), "\n")
@@ -104,7 +104,7 @@ func checkFails(t *testing.T, name, want string, check func(tb servertest.TB, a,
 }
 
 // lowerFences makes Acquire return grants with a fence that is too low.
-func lowerFences(p *planted) {
+func lowerFences(p *faulty) {
 	p.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 		g, err := p.current().Acquire(ctx, c)
 		g.Fence = 1
@@ -112,31 +112,31 @@ func lowerFences(p *planted) {
 	}
 }
 
-func TestRidesThroughFails(t *testing.T) {
-	type check = func(tb servertest.TB, a, b *planted)
+func TestRidesThroughFindsDefects(t *testing.T) {
+	type check = func(tb servertest.TB, a, b *faulty)
 	for name, c := range map[string]struct {
 		want string
 		f    check
 	}{
-		"no defect": {"", func(tb servertest.TB, a, b *planted) { servertest.RidesThrough(tb, a, b, func() {}) }},
-		"a server that forgets": {"the holder, after the fault", func(tb servertest.TB, a, b *planted) {
-			servertest.RidesThrough(tb, a, b, func() { a.moves(memlock.NewMemory(nil)) })
+		"no defect": {"", func(tb servertest.TB, a, b *faulty) { servertest.RidesThrough(tb, a, b, func() {}) }},
+		"a server that forgets": {"the holder, after the fault", func(tb servertest.TB, a, b *faulty) {
+			servertest.RidesThrough(tb, a, b, func() { a.moveTo(memlock.NewMemory(nil)) })
 		}},
-		"a grant of a held name": {"the waiter got", func(tb servertest.TB, a, b *planted) {
-			servertest.RidesThrough(tb, a, b, func() { b.moves(memlock.NewMemory(nil)); time.Sleep(time.Minute) })
+		"a grant of a held name": {"the waiter got", func(tb servertest.TB, a, b *faulty) {
+			servertest.RidesThrough(tb, a, b, func() { b.moveTo(memlock.NewMemory(nil)); time.Sleep(time.Minute) })
 		}},
-		"a fence that falls": {"fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); servertest.RidesThrough(tb, a, b, func() {}) }},
+		"a fence that falls": {"fence 1 after", func(tb servertest.TB, a, b *faulty) { lowerFences(b); servertest.RidesThrough(tb, a, b, func() {}) }},
 	} {
 		checkFails(t, name, c.want, c.f)
 	}
 }
 
-func TestStormFails(t *testing.T) {
-	storm := func(tb servertest.TB, a, b *planted) { servertest.Storm(tb, []driver.Driver{a, b}, func() {}) }
+func TestStormFindsDefects(t *testing.T) {
+	storm := func(tb servertest.TB, a, b *faulty) { servertest.Storm(tb, []driver.Driver{a, b}, func() {}) }
 	checkFails(t, "no defect", "", storm)
-	checkFails(t, "two holders", "VIOLATION", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); storm(tb, a, b) })
-	checkFails(t, "a fence that falls", "VIOLATION", func(tb servertest.TB, a, b *planted) { lowerFences(b); storm(tb, a, b) })
-	checkFails(t, "connections that are not restored", "only", func(tb servertest.TB, a, b *planted) {
+	checkFails(t, "two holders", "VIOLATION", func(tb servertest.TB, a, b *faulty) { b.moveTo(memlock.NewMemory(nil)); storm(tb, a, b) })
+	checkFails(t, "a fence that falls", "VIOLATION", func(tb servertest.TB, a, b *faulty) { lowerFences(b); storm(tb, a, b) })
+	checkFails(t, "connections that are not restored", "only", func(tb servertest.TB, a, b *faulty) {
 		var cut atomic.Bool
 		a.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if cut.Load() {
@@ -149,10 +149,10 @@ func TestStormFails(t *testing.T) {
 	})
 }
 
-func TestTurnsFail(t *testing.T) {
-	turns := func(tb servertest.TB, a, b *planted) {
+func TestTurnsFindDefects(t *testing.T) {
+	turns := func(tb servertest.TB, a, b *faulty) {
 		u := servertest.NewTurns(tb, 4*time.Second)
-		for who, d := range map[string]*planted{"a": a, "b": b} {
+		for who, d := range map[string]*faulty{"a": a, "b": b} {
 			c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}})
 			if err != nil {
 				tb.Fatalf("%v", err)
@@ -166,11 +166,11 @@ func TestTurnsFail(t *testing.T) {
 		}
 	}
 	checkFails(t, "no defect", "", turns)
-	checkFails(t, "two holders", "two clients were sure", func(tb servertest.TB, a, b *planted) { b.moves(memlock.NewMemory(nil)); turns(tb, a, b) })
-	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); turns(tb, a, b) })
+	checkFails(t, "two holders", "two clients were sure", func(tb servertest.TB, a, b *faulty) { b.moveTo(memlock.NewMemory(nil)); turns(tb, a, b) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *faulty) { lowerFences(b); turns(tb, a, b) })
 }
 
-func TestStandsStillFails(t *testing.T) {
+func TestStandsStillFindsDefects(t *testing.T) {
 	for name, c := range map[string]struct {
 		want       string
 		late, slow bool // the other client's claims arrive after their ctx; its calls outlast their ctx
@@ -179,9 +179,9 @@ func TestStandsStillFails(t *testing.T) {
 		"a grant that comes late": {want: "Acquire after the pause", late: true},
 		"a call without an end":   {want: "with a timeout of 200 ms", slow: true},
 	} {
-		checkFails(t, name, c.want, func(tb servertest.TB, holder, other *planted) {
+		checkFails(t, name, c.want, func(tb servertest.TB, holder, other *faulty) {
 			var paused atomic.Bool
-			waits := func(slow bool) func(ctx context.Context) error {
+			waitWhilePaused := func(slow bool) func(ctx context.Context) error {
 				return func(ctx context.Context) error {
 					if !paused.Load() {
 						return nil
@@ -193,7 +193,7 @@ func TestStandsStillFails(t *testing.T) {
 					return errors.Join(driver.ErrUnavailable, ctx.Err())
 				}
 			}
-			holder.before, other.before = waits(false), waits(c.slow)
+			holder.before, other.before = waitWhilePaused(false), waitWhilePaused(c.slow)
 			other.acquire = func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 				if err := other.before(ctx); err != nil {
 					if c.late {
@@ -208,8 +208,8 @@ func TestStandsStillFails(t *testing.T) {
 	}
 }
 
-// withClock returns two drivers of a memory, and a function that sets its clock.
-func withClock() (one, two driver.Driver, set func(by time.Duration)) {
+// newDriversWithClock returns two drivers of a memory, and a function to set its clock.
+func newDriversWithClock() (one, two driver.Driver, set func(by time.Duration)) {
 	c, at := memlock.NewClock(time.Now()), time.Duration(0)
 	m := memlock.NewMemory(&memlock.Options{Now: c.Now})
 	return m.Driver(), m.Driver(), func(by time.Duration) {
@@ -218,41 +218,41 @@ func withClock() (one, two driver.Driver, set func(by time.Duration)) {
 	}
 }
 
-func TestClockChecksFail(t *testing.T) {
+func TestClockChecksFindDefects(t *testing.T) {
 	ends := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
 		servertest.ClockEndsLeases(tb, one, two, set)
 	}
-	checkFails(t, "a clock that ends leases", "", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := withClock()
+	checkFails(t, "a clock that ends leases", "", func(tb servertest.TB, _, _ *faulty) {
+		one, two, set := newDriversWithClock()
 		ends(tb, one, two, set)
 	})
-	checkFails(t, "a clock that ends no lease", "want a grant", func(tb servertest.TB, a, b *planted) { ends(tb, a, b, func(time.Duration) {}) })
-	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := withClock()
-		low := &planted{Driver: two}
+	checkFails(t, "a clock that ends no lease", "want a grant", func(tb servertest.TB, a, b *faulty) { ends(tb, a, b, func(time.Duration) {}) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, _, _ *faulty) {
+		one, two, set := newDriversWithClock()
+		low := &faulty{Driver: two}
 		lowerFences(low)
 		ends(tb, one, low, set)
 	})
 	endsNothing := func(tb servertest.TB, one, two driver.Driver, set func(time.Duration)) {
 		servertest.ClockEndsNothing(tb, one, two, servertest.BelowSwing, set)
 	}
-	checkFails(t, "a clock that should end no lease", "", func(tb servertest.TB, a, b *planted) { endsNothing(tb, a, b, func(time.Duration) {}) })
-	checkFails(t, "a clock that should end no lease but does", "want the lease held", func(tb servertest.TB, _, _ *planted) {
-		one, two, set := withClock()
+	checkFails(t, "a clock that should end no lease", "", func(tb servertest.TB, a, b *faulty) { endsNothing(tb, a, b, func(time.Duration) {}) })
+	checkFails(t, "a clock that should end no lease but does", "want the lease held", func(tb servertest.TB, _, _ *faulty) {
+		one, two, set := newDriversWithClock()
 		endsNothing(tb, one, two, set)
 	})
 }
 
-func TestForgetsFails(t *testing.T) {
-	erase := func(a, b *planted) func() {
-		return func() { m := memlock.NewMemory(nil); a.moves(m); b.moves(m) }
+func TestForgetsFindsDefects(t *testing.T) {
+	erase := func(a, b *faulty) func() {
+		return func() { m := memlock.NewMemory(nil); a.moveTo(m); b.moveTo(m) }
 	}
-	checkFails(t, "no defect", "", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, erase(a, b)) })
-	checkFails(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *planted) { servertest.Forgets(tb, a, b, func() {}) })
-	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *planted) { lowerFences(b); servertest.Forgets(tb, a, b, erase(a, b)) })
+	checkFails(t, "no defect", "", func(tb servertest.TB, a, b *faulty) { servertest.Forgets(tb, a, b, erase(a, b)) })
+	checkFails(t, "a lease that stays", "want ErrNoSuchLease", func(tb servertest.TB, a, b *faulty) { servertest.Forgets(tb, a, b, func() {}) })
+	checkFails(t, "a fence that falls", "fence 1 after", func(tb servertest.TB, a, b *faulty) { lowerFences(b); servertest.Forgets(tb, a, b, erase(a, b)) })
 }
 
-func TestFullDiskFails(t *testing.T) {
+func TestFullDiskFindsDefects(t *testing.T) {
 	for name, c := range map[string]struct {
 		want string
 		err  error
@@ -262,7 +262,7 @@ func TestFullDiskFails(t *testing.T) {
 		"an error without a hint": {"on a full disk", &driver.Error{}},
 		"a permanent error":       {"on a full disk", &driver.Error{Hint: "the disk is full", Permanent: true}},
 	} {
-		checkFails(t, name, c.want, func(tb servertest.TB, a, _ *planted) {
+		checkFails(t, name, c.want, func(tb servertest.TB, a, _ *faulty) {
 			var full atomic.Bool
 			a.acquire = func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 				if full.Load() && c.err != nil {

@@ -22,8 +22,8 @@ func FreePort(tb TB) string {
 		tb.Fatalf("all ranges of ports are taken by other tests")
 	}
 	for range portsInRange {
-		port := first + int(ports.Add(1)%portsInRange)
-		if free(port) && free(port+busOffset) {
+		port := first + int(returnedPorts.Add(1)%portsInRange)
+		if isFree(port) && isFree(port+busOffset) {
 			return strconv.Itoa(port)
 		}
 	}
@@ -40,8 +40,8 @@ const (
 )
 
 var (
-	ports atomic.Uint64 // the number of returned ports
-	guard net.Listener  // reserves the range for this process until it ends
+	returnedPorts atomic.Uint64 // the number of returned ports
+	guard         net.Listener  // reserves the range for this process until it ends
 )
 
 // portRange returns the first port of this process's range, or 0 if all ranges are taken.
@@ -61,7 +61,7 @@ func listen(port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-func free(port int) bool {
+func isFree(port int) bool {
 	l, err := listen(port)
 	if err != nil {
 		return false

@@ -13,10 +13,10 @@ import (
 type Proxy struct {
 	Addr string
 
-	to       string
-	listener net.Listener
-	loops    sync.WaitGroup
-	latency  atomic.Int64 // a time.Duration, see Far
+	serverAddr string
+	listener   net.Listener
+	loops      sync.WaitGroup
+	latency    atomic.Int64 // a time.Duration, see Far
 
 	mu          sync.Mutex // protects the fields below
 	rule        *rule
@@ -25,7 +25,7 @@ type Proxy struct {
 	conns       []net.Conn
 	links       []*link
 	down        bool // the proxy refuses connections
-	over        bool
+	closed      bool
 }
 
 // A rule applies to the requests that contain these bytes.
@@ -40,16 +40,16 @@ type rule struct {
 func (r *rule) happens() { r.once.Do(func() { close(r.happened) }) }
 
 // StartProxy starts a proxy before the server at an address.
-func StartProxy(tb TB, to string) *Proxy {
+func StartProxy(tb TB, serverAddr string) *Proxy {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	noError(tb, err)
-	return ProxyOn(tb, l, to)
+	return ProxyOn(tb, l, serverAddr)
 }
 
 // ProxyOn starts a proxy that accepts its clients on a listener, such as one with TLS.
-func ProxyOn(tb TB, l net.Listener, to string) *Proxy {
-	p := &Proxy{Addr: l.Addr().String(), to: to, listener: l}
+func ProxyOn(tb TB, l net.Listener, serverAddr string) *Proxy {
+	p := &Proxy{Addr: l.Addr().String(), serverAddr: serverAddr, listener: l}
 	p.loops.Go(p.serve)
 	tb.Cleanup(p.close)
 	return p
@@ -63,13 +63,13 @@ func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
 
 // LoseReplies is LoseReply for the next times requests.
 func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}) {
-	return p.set(&rule{text: []byte(request), times: times})
+	return p.setRule(&rule{text: []byte(request), times: times})
 }
 
 // Silence makes each connection hang in both directions, beginning with the first request
 // that contains this text. It closes happened when the first one hangs.
 func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
-	return p.set(&rule{text: []byte(request), silent: true})
+	return p.setRule(&rule{text: []byte(request), silent: true})
 }
 
 // Hold delays all requests until letGo. Then they arrive in the order of each connection,
@@ -167,7 +167,7 @@ func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = true
-	p.cut()
+	p.closeConns()
 }
 
 // Heal makes new connections work again, and ends the old ones.
@@ -175,10 +175,10 @@ func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule, p.down = nil, false
-	p.cut()
+	p.closeConns()
 }
 
-func (p *Proxy) set(r *rule) <-chan struct{} {
+func (p *Proxy) setRule(r *rule) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.happened = make(chan struct{})
@@ -186,8 +186,8 @@ func (p *Proxy) set(r *rule) <-chan struct{} {
 	return r.happened
 }
 
-// match returns the rule for a request. It counts down the replies that a rule drops.
-func (p *Proxy) match(request []byte) *rule {
+// matchRule returns the rule for a request. It counts down the replies that a rule drops.
+func (p *Proxy) matchRule(request []byte) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.rule
@@ -208,7 +208,7 @@ func (p *Proxy) serve() {
 		if err != nil {
 			return
 		}
-		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.serverAddr)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -216,8 +216,8 @@ func (p *Proxy) serve() {
 		l := &link{proxy: p, client: client, server: server}
 		p.mu.Lock()
 		p.conns, p.links = append(p.conns, client, server), append(p.links, l)
-		if p.over || p.down {
-			p.cut()
+		if p.closed || p.down {
+			p.closeConns()
 		}
 		p.mu.Unlock()
 		p.loops.Go(l.requests)
@@ -225,8 +225,8 @@ func (p *Proxy) serve() {
 	}
 }
 
-// cut ends all connections. The caller holds the mutex.
-func (p *Proxy) cut() {
+// closeConns ends all connections. The caller holds the mutex.
+func (p *Proxy) closeConns() {
 	for _, c := range p.conns {
 		_ = c.Close()
 	}
@@ -236,12 +236,12 @@ func (p *Proxy) cut() {
 func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
-	p.over = true
+	p.closed = true
 	p.letGo(p.held)
 	if p.heldRequest != nil {
 		p.heldRequest.letGo()
 	}
-	p.cut()
+	p.closeConns()
 	p.mu.Unlock()
 	p.loops.Wait()
 }
@@ -281,7 +281,7 @@ func (l *link) requests() {
 func (l *link) request(b []byte) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.proxy.match(b)
+	r := l.proxy.matchRule(b)
 	if r != nil && r.silent {
 		l.silent = true
 		r.happens()

@@ -38,7 +38,7 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, fault func()) {
 		defer close(ended)
 		next, waitErr = b.Mutex("job").Lock(ctx)
 	}()
-	insist(tb, "the waiter joins the queue", func() error {
+	mustSucceed(tb, "the waiter joins the queue", func() error {
 		e, err := a.Inspect(ctx, "job")
 		if err == nil && len(e.Waiters) == 0 {
 			err = pawl.ErrUnavailable
@@ -46,7 +46,7 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, fault func()) {
 		return err
 	})
 	fault()
-	insist(tb, "the holder, after the fault", func() error { return held.Confirm(ctx) })
+	mustSucceed(tb, "the holder, after the fault", func() error { return held.Confirm(ctx) })
 	select {
 	case <-ended:
 		tb.Fatalf("the waiter got %v, %v, but the holder has not released the name", next, waitErr)
@@ -65,8 +65,8 @@ func RidesThrough(tb TB, holder, waiter driver.Driver, fault func()) {
 	}
 }
 
-// insist is retryUnavailable for a request that must succeed.
-func insist(tb TB, what string, request func() error) {
+// mustSucceed is retryUnavailable for a request that must succeed.
+func mustSucceed(tb TB, what string, request func() error) {
 	tb.Helper()
 	if err := retryUnavailable(request); err != nil {
 		tb.Fatalf("%s: %v", what, err)

@@ -23,7 +23,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	holder, waiter := Mutex("job"), Queued("job")
 	holder.TTL, waiter.TTL, waiter.QueueTTL = 10*time.Minute, 10*time.Minute, 10*time.Minute
 	// Connections for requests go silent, too, so a step may have to be repeated.
-	insist := func(what string, step func(ctx context.Context) error) {
+	retryStep := func(what string, step func(ctx context.Context) error) {
 		tb.Helper()
 		basictest.Until(tb, what, func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -34,14 +34,14 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	acquire := func(d driver.Driver, c driver.Claim) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }
 	}
-	insist("hold", acquire(near, holder))
-	insist("wait", func(ctx context.Context) error {
+	retryStep("hold", acquire(near, holder))
+	retryStep("wait", func(ctx context.Context) error {
 		if err := acquire(far, waiter)(ctx); !errors.Is(err, driver.ErrHeld) {
 			return errors.Join(errors.New("want ErrHeld"), err)
 		}
 		return nil
 	})
-	insist("push", func(context.Context) error { // the subscription may take some time
+	retryStep("push", func(context.Context) error { // the subscription may take some time
 		if !far.Properties().PushesGrants {
 			return errors.New("no push")
 		}
@@ -52,7 +52,7 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	for len(received) > 0 {
 		<-received // signals from before Freeze
 	}
-	insist("release", func(ctx context.Context) error { return near.Release(ctx, Lease(holder)) })
+	retryStep("release", func(ctx context.Context) error { return near.Release(ctx, Lease(holder)) })
 	select {
 	case <-received:
 	case <-time.After(3 * time.Minute):
@@ -61,5 +61,5 @@ func CheckSilentConnections(tb TB, proxy *Proxy, far, near driver.Driver) {
 	if took := time.Since(began); took > time.Minute { // an idle machine needs at most 15 s
 		tb.Errorf("the driver sent the signal after %v", took)
 	}
-	insist("the waiter's lock", acquire(far, waiter))
+	retryStep("the waiter's lock", acquire(far, waiter))
 }

@@ -56,7 +56,7 @@ func StandsStill(tb TB, holder, other driver.Driver, pause, resume func()) {
 	resumed := time.Now()
 	for _, name := range []string{"job", "another"} {
 		c := Mutex(name)
-		insist(tb, "Acquire after the pause", func() error {
+		mustSucceed(tb, "Acquire after the pause", func() error {
 			g, err := other.Acquire(ctx, c)
 			// A grant for an ended claim would last longer.
 			if errors.Is(err, driver.ErrHeld) && time.Since(resumed) < 20*time.Second {

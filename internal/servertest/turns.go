@@ -63,7 +63,7 @@ func (u *Turns) Take(client string, c *pawl.Client) {
 			if rand.IntN(8) == 0 {
 				duration *= 30
 			}
-			u.hold(client, l, duration)
+			u.holdLease(client, l, duration)
 		}
 	})
 }
@@ -72,7 +72,7 @@ func (u *Turns) lock(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
 	return c.Mutex("turns", pawl.WithTTL(u.ttl)).Lock(ctx)
 }
 
-func (u *Turns) hold(client string, l *pawl.Lease, duration time.Duration) {
+func (u *Turns) holdLease(client string, l *pawl.Lease, duration time.Duration) {
 	b := hold{client: client, fence: l.Fence()}
 	for began := time.Now(); time.Since(began) < duration && u.ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
 		now := time.Now() // before Err, so that the lease is held at this time
@@ -105,9 +105,9 @@ func (u *Turns) checkError(client string, err error) {
 	}
 }
 
-// count returns how often these clients, or all without an argument, have held the lock
-// since the given time.
-func (u *Turns) count(since time.Time, clients ...string) (n int) {
+// countHolds returns how often these clients, or all without an argument, have held the
+// lock since the given time.
+func (u *Turns) countHolds(since time.Time, clients ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, b := range u.holds {
@@ -122,9 +122,9 @@ func (u *Turns) count(since time.Time, clients ...string) (n int) {
 // from now on.
 func (u *Turns) Until(n int, clients ...string) {
 	u.tb.Helper()
-	for began := time.Now(); u.count(began, clients...) < n; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); u.countHolds(began, clients...) < n; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > 3*time.Minute { // only a hang takes so long
-			u.tb.Fatalf("the clients %q held the lock %d times, want %d", clients, u.count(began, clients...), n)
+			u.tb.Fatalf("the clients %q held the lock %d times, want %d", clients, u.countHolds(began, clients...), n)
 		}
 	}
 }
@@ -165,11 +165,11 @@ func Partition(tb TB, stuck, moves, far func() *pawl.Client, cut func() (heal fu
 	u.Until(30)
 	held, err := u.lock(u.ctx, holder)
 	noError(tb, err)
-	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
+	u.all.Go(func() { u.holdLease("keeps", held, time.Minute) })
 	heal := cut()
 	u.Until(1, "far")
 	u.Until(4, "moves0", "moves1")
-	if n := u.count(time.Now().Add(-3*time.Second), "stuck0", "stuck1"); n > 0 {
+	if n := u.countHolds(time.Now().Add(-3*time.Second), "stuck0", "stuck1"); n > 0 {
 		tb.Errorf("clients that reach no majority held the lock %d times", n)
 	}
 	heal()

@@ -46,7 +46,7 @@ func WatchOutlives(tb TB, d, watcher driver.Driver, faults ...func()) {
 		c := Mutex("job")
 		acquireWhenFree(tb, d, c)
 		waitChange("the fault or a grant")
-		insist(tb, "Release", func() error {
+		mustSucceed(tb, "Release", func() error {
 			err := d.Release(context.Background(), Lease(c))
 			if errors.Is(err, driver.ErrNoSuchLease) { // an earlier try may have released it
 				err = nil
