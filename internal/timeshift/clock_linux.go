@@ -13,7 +13,7 @@ import (
 )
 
 //go:embed clock.c.txt
-var source []byte
+var clockSource []byte
 
 // A Clock sets the wall clock of a server.
 type Clock struct {
@@ -28,7 +28,7 @@ func New(tb servertest.TB, dir string) (c *Clock, env []string) {
 	c = &Clock{tb: tb, file: filepath.Join(dir, "clock")}
 	c.Set(0)
 	code, shim := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
-	basictest.NoError(tb, os.WriteFile(code, source, 0o600))
+	basictest.NoError(tb, os.WriteFile(code, clockSource, 0o600))
 	if output, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, code, "-ldl").CombinedOutput(); err != nil {
 		tb.Fatalf("cc: %v\n%s", err, output)
 	}

@@ -19,20 +19,20 @@ import (
 // time not from a library but from code that the kernel maps into its memory (the vDSO).
 // GoClock replaces this code.
 type GoClock struct {
-	tb servertest.TB
-	by time.Duration
+	tb     servertest.TB
+	offset time.Duration
 
-	memory string // the file of the process's memory
-	at     int64  // the address of the clock's offset
+	memory        string // the file of the process's memory
+	offsetAddress int64  // the address of the clock's offset
 }
 
 // NewGo makes a clock that is ahead by this duration. Start may start several processes
 // with it, one after the other.
-func NewGo(tb servertest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, by: by} }
+func NewGo(tb servertest.TB, by time.Duration) *GoClock { return &GoClock{tb: tb, offset: by} }
 
-// code is int clock_gettime(clockid_t, struct timespec *). It makes the system call. For
-// CLOCK_REALTIME it adds the number behind the code to the seconds.
-var code = []byte{
+// clockCode is int clock_gettime(clockid_t, struct timespec *). It makes the system call.
+// For CLOCK_REALTIME it adds the number behind the code to the seconds.
+var clockCode = []byte{
 	0xb8, 228, 0, 0, 0, // mov eax, SYS_clock_gettime
 	0x0f, 0x05, // syscall
 	0x85, 0xff, // test edi, edi
@@ -57,16 +57,16 @@ func (c *GoClock) Start(cmd *exec.Cmd) error {
 	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil {
 		return err
 	}
-	if err := c.replace(pid); err != nil {
+	if err := c.replaceClock(pid); err != nil {
 		_ = cmd.Process.Kill()
 		return err
 	}
-	c.Set(c.by)
+	c.Set(c.offset)
 	return syscall.PtraceDetach(pid)
 }
 
-// replace replaces the code in the vDSO of a process.
-func (c *GoClock) replace(pid int) error {
+// replaceClock replaces the code in the vDSO of a process.
+func (c *GoClock) replaceClock(pid int) error {
 	c.memory = fmt.Sprintf("/proc/%d/mem", pid)
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -99,10 +99,10 @@ func (c *GoClock) replace(pid int) error {
 		return err
 	}
 	for _, s := range symbols {
-		if s.Name == "__vdso_clock_gettime" && s.Size >= uint64(len(code)+8) {
+		if s.Name == "__vdso_clock_gettime" && s.Size >= uint64(len(clockCode)+8) {
 			at := begin + int64(s.Value)
-			c.at = at + int64(len(code))
-			_, err := m.WriteAt(code, at)
+			c.offsetAddress = at + int64(len(clockCode))
+			_, err := m.WriteAt(clockCode, at)
 			return err
 		}
 	}
@@ -112,10 +112,10 @@ func (c *GoClock) replace(pid int) error {
 // Set sets the clock ahead by this duration in whole seconds, or back if it is negative.
 func (c *GoClock) Set(by time.Duration) {
 	c.tb.Helper()
-	c.by = by
+	c.offset = by
 	m, err := os.OpenFile(c.memory, os.O_RDWR, 0)
 	if err == nil {
-		_, err = m.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), c.at)
+		_, err = m.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), c.offsetAddress)
 		_ = m.Close()
 	}
 	if err != nil {

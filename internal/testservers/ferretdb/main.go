@@ -78,8 +78,8 @@ func run(data, listen string) error {
 }
 
 // serve forwards the messages of each incoming connection.
-func serve(l net.Listener, to string) error {
-	var turn sync.Mutex // held from a request until its reply
+func serve(l net.Listener, serverAddr string) error {
+	var requestMu sync.Mutex // held from a request until its reply
 	for {
 		client, err := l.Accept()
 		if err != nil {
@@ -87,26 +87,26 @@ func serve(l net.Listener, to string) error {
 		}
 		go func() {
 			defer client.Close()
-			server, err := net.Dial("tcp", to)
+			server, err := net.Dial("tcp", serverAddr)
 			if err != nil {
 				return
 			}
 			defer server.Close()
-			_ = forward(client, server, &turn)
+			_ = forward(client, server, &requestMu)
 		}()
 	}
 }
 
 // forward forwards the requests of one connection, and their replies. A request that it
 // has read completely runs to its end, even if the client disconnects.
-func forward(client, server net.Conn, turn *sync.Mutex) error {
+func forward(client, server net.Conn, requestMu *sync.Mutex) error {
 	for {
 		request, err := readMessage(client)
 		if err != nil {
 			return err
 		}
 		messages.Add(1)
-		reply, err := exchange(server, request, turn)
+		reply, err := exchange(server, request, requestMu)
 		if err != nil {
 			return err
 		}
@@ -116,13 +116,13 @@ func forward(client, server net.Conn, turn *sync.Mutex) error {
 	}
 }
 
-func exchange(server net.Conn, request []byte, turn *sync.Mutex) (reply []byte, err error) {
-	turn.Lock()
-	defer turn.Unlock()
-	if request, err = narrow(server, request); err != nil {
+func exchange(server net.Conn, request []byte, requestMu *sync.Mutex) (reply []byte, err error) {
+	requestMu.Lock()
+	defer requestMu.Unlock()
+	if request, err = narrowFilters(server, request); err != nil {
 		return nil, err
 	}
-	if _, err := server.Write(request); err != nil || unanswered(request) {
+	if _, err := server.Write(request); err != nil || hasNoReply(request) {
 		return nil, err
 	}
 	if reply, err = readMessage(server); err == nil {
@@ -162,8 +162,8 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return m, err
 }
 
-// unanswered reports whether a request has no reply.
-func unanswered(m []byte) bool {
+// hasNoReply reports whether a request has no reply.
+func hasNoReply(m []byte) bool {
 	return len(m) >= headerSize+4 && binary.LittleEndian.Uint32(m[12:]) == opMsg &&
 		binary.LittleEndian.Uint32(m[headerSize:])&moreToCome != 0
 }

@@ -15,8 +15,8 @@ import (
 // comparison from the filter. The outcome is the same, because the proxy forwards no
 // message meanwhile.
 
-// narrow returns the request with filters for which FerretDB uses the index.
-func narrow(server io.ReadWriter, request []byte) ([]byte, error) {
+// narrowFilters returns the request with filters for which FerretDB uses the index.
+func narrowFilters(server io.ReadWriter, request []byte) ([]byte, error) {
 	if len(request) < headerSize+9 || binary.LittleEndian.Uint32(request[12:]) != opMsg {
 		return request, nil
 	}
