@@ -99,7 +99,7 @@ func takeLock(cl client, name string) (h heldLock, err error) {
 	return h, err
 }
 
-func (h heldLock) countLost() int {
+func (h heldLock) lostCount() int {
 	if h.lost == nil {
 		return 0
 	}
