@@ -15,7 +15,7 @@ func sharedName(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, description: what, unit: "ms/hand-over",
 		otherFigures: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycleFigures...),
-		chartFigures: []string{"longest wait ms", "Jain"}, // granting the lock to the same client again is quick, but unfair
+		chartFigures: []string{"longest wait ms", "Jain"}, // granting to the same client again is quick, but unfair
 		run: func(s server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
