@@ -57,7 +57,7 @@ func redisContenders() []contender {
 
 // dropKey deletes the key of a lock.
 func dropKey(s server, holder, _ client, name string) error {
-	n, err := s.(*redisServer).c.Del(context.Background(), holder.(keyedClient).key(name)).Result()
+	n, err := s.(*redisServer).admin.Del(context.Background(), holder.(keyedClient).key(name)).Result()
 	if err == nil && n != 1 {
 		err = fmt.Errorf("the server has no key %q", holder.(keyedClient).key(name))
 	}

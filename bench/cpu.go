@@ -20,7 +20,7 @@ func rusageCPU(who int) time.Duration {
 
 // A cpuMeter measures the processor time of this process and of a server.
 type cpuMeter struct {
-	s              server
+	target         server
 	client, server time.Duration
 }
 
@@ -33,7 +33,7 @@ func startCPUMeter(s server) cpuMeter {
 // used for each of n cycles since the start.
 func (m cpuMeter) perCycle(n int64) (client, server float64) {
 	clientTime := selfCPU() - m.client
-	serverTime := m.s.cpu() - m.server
+	serverTime := m.target.cpu() - m.server
 	cycles := float64(max(n, 1))
 	return float64(clientTime.Microseconds()) / cycles, float64(serverTime.Microseconds()) / cycles
 }

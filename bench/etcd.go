@@ -70,7 +70,7 @@ func startEtcd() (server, error) {
 // An etcdServer is a server with an administrator's client.
 type etcdServer struct {
 	*serverProcess
-	c *clientv3.Client
+	admin *clientv3.Client
 }
 
 // handledRequests returns etcd's own count of received requests, including requests in
@@ -99,19 +99,19 @@ func etcdContenders() []contender {
 		{
 			name: "concurrency.Mutex", open: openEtcdMutex, renews: true, notifies: true,
 			deleteLock: func(s server, _, _ client, name string) error {
-				return deleteKey(s.(*etcdServer).c, name+"/", clientv3.WithFirstCreate()...)
+				return deleteKey(s.(*etcdServer).admin, name+"/", clientv3.WithFirstCreate()...)
 			},
 			endSession: func(s server, holder, _ client, _ string) error {
-				return revoke(s.(*etcdServer).c, holder.(*etcdMutex).sessions[0].Lease())
+				return revoke(s.(*etcdServer).admin, holder.(*etcdMutex).sessions[0].Lease())
 			},
 		},
 		{
 			name: "pawl", open: openURL(etcdURL), renews: true, notifies: true,
 			deleteLock: func(s server, _, _ client, name string) error {
-				return deleteKey(s.(*etcdServer).c, "pawl//entry/"+name)
+				return deleteKey(s.(*etcdServer).admin, "pawl//entry/"+name)
 			},
 			endSession: func(s server, _, _ client, _ string) error {
-				c := s.(*etcdServer).c
+				c := s.(*etcdServer).admin
 				all, err := c.Leases(context.Background())
 				if err != nil {
 					return err
@@ -146,8 +146,8 @@ func deleteKey(c *clientv3.Client, key string, options ...clientv3.OpOption) err
 // etcdMutex is etcd's own lock. Two locks of one session do not exclude each other, so
 // each goroutine that wants the same name needs its own session.
 type etcdMutex struct {
-	c   *clientv3.Client
-	ttl time.Duration
+	client *clientv3.Client
+	ttl    time.Duration
 
 	mu       sync.Mutex // protects the fields below
 	sessions []*concurrency.Session
@@ -159,12 +159,12 @@ func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &etcdMutex{c: c, ttl: ttl, used: map[string]map[int]bool{}}
+	e := &etcdMutex{client: c, ttl: ttl, used: map[string]map[int]bool{}}
 	return e, e.addSession()
 }
 
 func (e *etcdMutex) addSession() error {
-	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)))
+	s, err := concurrency.NewSession(e.client, concurrency.WithTTL(int(e.ttl/time.Second)))
 	if err == nil {
 		e.sessions = append(e.sessions, s)
 	}
@@ -216,5 +216,5 @@ func (e *etcdMutex) close() {
 	for _, s := range e.sessions {
 		_ = s.Close()
 	}
-	_ = e.c.Close()
+	_ = e.client.Close()
 }

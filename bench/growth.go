@@ -39,12 +39,12 @@ type step struct {
 // A loadedServer is a server with a load.
 type loadedServer struct {
 	url      func(addr string) string
-	s        server
-	d        driver.Driver // the driver that is measured
+	server   server
+	driver   driver.Driver // the driver that is measured
 	loader   driver.Driver // the driver that makes the load
 	proxy    *proxy        // the proxy between viaProxy and the server; nil for an engine without a network
-	viaProxy driver.Driver // a driver behind the proxy, which counts its bytes; d without a proxy
-	n        int
+	viaProxy driver.Driver // a driver behind the proxy, which counts its bytes; driver without a proxy
+	size     int
 	tokens   []driver.Token
 	clients  []driver.Driver
 	stops    []func()
@@ -143,12 +143,12 @@ func startLoadedServer(e engine, plant string) (*loadedServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &loadedServer{url: e.url, s: s, changes: make(chan struct{}, 1<<16)}
-	if g.d, err = g.open(s.address()); err != nil {
+	g := &loadedServer{url: e.url, server: s, changes: make(chan struct{}, 1<<16)}
+	if g.driver, err = g.open(s.address()); err != nil {
 		g.stop()
 		return nil, err
 	}
-	g.viaProxy = g.d
+	g.viaProxy = g.driver
 	if _, local := s.(localServer); !local {
 		if g.proxy, err = startProxy(s.address(), 0); err == nil {
 			g.viaProxy, err = g.open(g.proxy.addr())
@@ -159,7 +159,7 @@ func startLoadedServer(e engine, plant string) (*loadedServer, error) {
 		}
 	}
 	if plant != "" {
-		if g.d, err = planted(g.d, plant); err == nil {
+		if g.driver, err = planted(g.driver, plant); err == nil {
 			g.viaProxy, err = planted(g.viaProxy, plant)
 		}
 		if err != nil {
@@ -186,7 +186,7 @@ func (g *loadedServer) stop() {
 	for _, stop := range g.stops {
 		stop()
 	}
-	for _, d := range append(g.clients, g.viaProxy, g.d) {
+	for _, d := range append(g.clients, g.viaProxy, g.driver) {
 		if d != nil {
 			_ = d.Close()
 		}
@@ -194,18 +194,18 @@ func (g *loadedServer) stop() {
 	if g.proxy != nil {
 		g.proxy.stop()
 	}
-	g.s.stop()
+	g.server.stop()
 }
 
 // fillTo makes the load. Then it closes the driver that made the load, so that this
 // driver does no work during the measurement. The claims last without the driver.
 func (g *loadedServer) fillTo(l load, n int) (err error) {
-	if g.loader, err = driver.Open(context.Background(), g.url(g.s.address())); err != nil {
+	if g.loader, err = driver.Open(context.Background(), g.url(g.server.address())); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.loader.Close()) }()
 	err = l.fill(g, n)
-	g.n = n
+	g.size = n
 	return err
 }
 
@@ -226,15 +226,15 @@ func (g *loadedServer) measure(s step) cost {
 }
 
 func (g *loadedServer) costOf(s step) (c cost, err error) {
-	c.N = g.n
-	if err = s.do(g, g.d, 0); err != nil { // prepares connections and caches for the other calls
+	c.N = g.size
+	if err = s.do(g, g.driver, 0); err != nil { // prepares connections and caches for the other calls
 		return c, err
 	}
 	var each []time.Duration
-	cpu := startCPUMeter(g.s)
+	cpu := startCPUMeter(g.server)
 	for began := time.Now(); len(each) < minRepeats || time.Since(began) < stepTime && len(each) < maxRepeats; {
 		at := time.Now()
-		if err = s.do(g, g.d, len(each)+1); err != nil {
+		if err = s.do(g, g.driver, len(each)+1); err != nil {
 			return c, err
 		}
 		each = append(each, time.Since(at)-s.sleepTime)

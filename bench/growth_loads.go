@@ -19,7 +19,7 @@ func loads() []load {
 func heldName(i int) string { return fmt.Sprintf("held%06d", i) }
 
 // middleIndex returns the index of the middle one of the load's claims.
-func (g *loadedServer) middleIndex() int { return g.n / 2 }
+func (g *loadedServer) middleIndex() int { return g.size / 2 }
 
 // addClaims makes claims, 64 at a time, until the load has n.
 func (g *loadedServer) addClaims(n int, claim func(i int) (driver.Token, error)) error {
@@ -50,14 +50,14 @@ func namesLoad() load {
 		fill: func(g *loadedServer, n int) error {
 			return g.addClaims(n, func(i int) (driver.Token, error) {
 				c := exclusive(heldName(i))
-				_, err := acquire(g.d, c) // d, so that the load is also the leases of one client
+				_, err := acquire(g.driver, c) // driver, so that the load is also the leases of one client
 				return c.Token, err
 			})
 		},
 		steps: []step{
 			{name: "grant and release of a free name", do: func(_ *loadedServer, d driver.Driver, _ int) error { return acquireAndRelease(d, exclusive("free")) }},
 			{name: "grant and release of a new name", do: func(g *loadedServer, d driver.Driver, i int) error {
-				return acquireAndRelease(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.n, d, i)))
+				return acquireAndRelease(d, exclusive(fmt.Sprintf("new-%d-%p-%d", g.size, d, i)))
 			}},
 			{name: "refused try", do: func(g *loadedServer, d driver.Driver, _ int) error { return expectHeld(d, exclusive(middleName(g))) }},
 			{name: "first place in a queue, given up", do: func(g *loadedServer, d driver.Driver, _ int) error { return queueAndLeave(d, queued(middleName(g))) }},
@@ -193,7 +193,7 @@ const (
 // watchersLoad has watches of different names, and changes one of these names.
 func watchersLoad() load {
 	change := func(g *loadedServer, d driver.Driver, _ int) error {
-		if !g.d.Properties().PushesChanges {
+		if !g.driver.Properties().PushesChanges {
 			return errNotPushed
 		}
 		g.drainChanges()
@@ -206,8 +206,8 @@ func watchersLoad() load {
 	return load{
 		name: "watchers", description: "names are watched by one client", maxSize: 10_000,
 		fill: func(g *loadedServer, n int) error {
-			for i := g.n; i < n; i++ {
-				if err := g.watch(g.d, heldName(i)); err != nil {
+			for i := g.size; i < n; i++ {
+				if err := g.watch(g.driver, heldName(i)); err != nil {
 					return err
 				}
 			}
@@ -231,7 +231,7 @@ func clientsLoad() load {
 			var mu sync.Mutex
 			have := len(g.clients)
 			return in64Goroutines(n-have, func(i int) error {
-				d, err := driver.Open(context.Background(), g.url(g.s.address()))
+				d, err := driver.Open(context.Background(), g.url(g.server.address()))
 				if err != nil {
 					return err
 				}

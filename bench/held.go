@@ -89,7 +89,7 @@ type heldLock struct {
 
 func takeLock(cl client, name string) (h heldLock, err error) {
 	if p, ok := cl.(pawlLocker); ok {
-		l, err := p.c.Mutex(name).Lock(context.Background())
+		l, err := p.client.Mutex(name).Lock(context.Background())
 		if err != nil {
 			return h, err
 		}

@@ -19,7 +19,7 @@ func deadHolder() scenario {
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			ctx := context.Background()
 			for i := 0; i < 200_000; i += 1000 {
-				p := s.(*redisServer).c.Pipeline()
+				p := s.(*redisServer).admin.Pipeline()
 				for j := range 1000 {
 					p.Set(ctx, fmt.Sprint("other", i+j), "x", time.Hour)
 				}

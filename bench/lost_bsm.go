@@ -42,7 +42,7 @@ func (b bsmClaimer) claim(ctx context.Context, name string, try bool) (worker.Le
 	if try {
 		sent.RetryStrategy = bsm.NoRetry()
 	}
-	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: sent})
+	l, err := b.locker.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: sent})
 	if errors.Is(err, bsm.ErrNotObtained) {
 		return nil, errHeld
 	} else if err != nil {

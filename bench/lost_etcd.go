@@ -22,8 +22,8 @@ import (
 // etcd can check a fence only for its own data, by a Txn with IsOwner. The register of a
 // run is not in etcd, so the fence is the revision in the header of Lock's response.
 type etcdClaimer struct {
-	c   *clientv3.Client
-	ttl time.Duration
+	client *clientv3.Client
+	ttl    time.Duration
 
 	mu   sync.Mutex
 	free []*concurrency.Session
@@ -34,7 +34,7 @@ func openEtcdClaimer(addr string, ttl time.Duration) (claimer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &etcdClaimer{c: c, ttl: ttl}, nil
+	return &etcdClaimer{client: c, ttl: ttl}, nil
 }
 
 // session returns a session that no other lock uses.
@@ -50,7 +50,7 @@ func (e *etcdClaimer) session(ctx context.Context) (*concurrency.Session, error)
 	}
 	leaseCtx, detach, end := newLeaseCtx(ctx)
 	e.mu.Unlock()
-	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)), concurrency.WithContext(leaseCtx))
+	s, err := concurrency.NewSession(e.client, concurrency.WithTTL(int(e.ttl/time.Second)), concurrency.WithContext(leaseCtx))
 	e.mu.Lock()
 	if err == nil && !detach() {
 		err = ctx.Err()
@@ -107,21 +107,21 @@ func (e *etcdClaimer) close() {
 	for _, s := range e.free {
 		s.Orphan()
 	}
-	_ = e.c.Close()
+	_ = e.client.Close()
 }
 
 type etcdLease struct {
-	e        *etcdClaimer
-	s        *concurrency.Session
-	m        *concurrency.Mutex
+	claimer  *etcdClaimer
+	session  *concurrency.Session
+	mutex    *concurrency.Mutex
 	revision uint64
 }
 
 func (l etcdLease) Fence() uint64         { return l.revision }
-func (l etcdLease) Done() <-chan struct{} { return l.s.Done() }
+func (l etcdLease) Done() <-chan struct{} { return l.session.Done() }
 
 func (l etcdLease) Err() error {
-	if hasEnded(l.s) {
+	if hasEnded(l.session) {
 		return errLost
 	}
 	return nil
@@ -129,11 +129,11 @@ func (l etcdLease) Err() error {
 
 // Release waits at most 2 TTLs for a server that is down, because the lease then expires.
 func (l etcdLease) Release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*l.e.ttl)
+	ctx, cancel := context.WithTimeout(ctx, 2*l.claimer.ttl)
 	defer cancel()
 	lost := l.Err()
-	err := l.m.Unlock(ctx)
-	l.e.giveBack(l.s, err == nil)
+	err := l.mutex.Unlock(ctx)
+	l.claimer.giveBack(l.session, err == nil)
 	if lost != nil {
 		return errLost
 	}

@@ -54,9 +54,9 @@ func (g gooseClaimer) claim(ctx context.Context, name string, try bool) (worker.
 }
 
 type gooseLease struct {
-	g   gooseClaimer
-	l   lock.Locker
-	end context.CancelFunc
+	claimer gooseClaimer
+	locker  lock.Locker
+	end     context.CancelFunc
 }
 
 func (l gooseLease) Fence() uint64         { return 0 }
@@ -65,7 +65,7 @@ func (l gooseLease) Done() <-chan struct{} { return nil }
 
 func (l gooseLease) Release(ctx context.Context) error {
 	defer l.end()
-	return l.l.Unlock(ctx, l.g.db)
+	return l.locker.Unlock(ctx, l.claimer.db)
 }
 
 var discardLogger = slog.New(slog.DiscardHandler)

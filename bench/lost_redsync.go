@@ -27,7 +27,7 @@ func openRedsyncClaimer(addr string, ttl time.Duration) (claimer, error) {
 }
 
 func (r redsyncClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
-	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
+	m := r.redsync.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
 	lock := m.LockContext
 	if try {
 		lock = m.TryLockContext

@@ -15,7 +15,7 @@ import (
 // and NoLoopTracking from Redis 7.0.5 on. The library renews the lease, and cancels a ctx
 // to notify the holder. WithContext gets a ctx without a deadline, because the library
 // shortens the lease to the deadline.
-type rueidisClaimer struct{ l rueidislock.Locker }
+type rueidisClaimer struct{ locker rueidislock.Locker }
 
 func openRueidisClaimer(addr string, ttl time.Duration) (claimer, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -29,9 +29,9 @@ func openRueidisClaimer(addr string, ttl time.Duration) (claimer, error) {
 
 func (r rueidisClaimer) claim(ctx context.Context, name string, try bool) (worker.Lease, error) {
 	leaseCtx, detach, end := newLeaseCtx(ctx)
-	lock := r.l.WithContext
+	lock := r.locker.WithContext
 	if try {
-		lock = r.l.TryWithContext
+		lock = r.locker.TryWithContext
 	}
 	holding, release, err := lock(leaseCtx, name)
 	switch {
@@ -48,7 +48,7 @@ func (r rueidisClaimer) claim(ctx context.Context, name string, try bool) (worke
 	return ctxLease{holding, release}, nil
 }
 
-func (r rueidisClaimer) close() { r.l.Close() }
+func (r rueidisClaimer) close() { r.locker.Close() }
 
 // ctxLease is a lease that ends with its ctx.
 type ctxLease struct {

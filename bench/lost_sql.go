@@ -17,9 +17,9 @@ import (
 // sessionClaimer does more than the manuals ask of a user: it pings the connection ten
 // times in a TTL, and counts the lock as lost when a ping fails or takes a TTL.
 type sessionClaimer struct {
-	db  *sql.DB
-	ttl time.Duration
-	sql sessionSQL
+	db         *sql.DB
+	ttl        time.Duration
+	statements sessionSQL
 }
 
 type sessionSQL struct {
@@ -51,10 +51,10 @@ func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (work
 	if err != nil {
 		return nil, err
 	}
-	statement, arguments := s.sql.lock, []any{name}
+	statement, arguments := s.statements.lock, []any{name}
 	if try {
-		statement = s.sql.try
-	} else if until, ok := ctx.Deadline(); ok && s.sql.hasTimeout {
+		statement = s.statements.try
+	} else if until, ok := ctx.Deadline(); ok && s.statements.hasTimeout {
 		arguments = append(arguments, math.Ceil(time.Until(until).Seconds()))
 	}
 	var got sql.NullBool
@@ -73,7 +73,7 @@ func (s *sessionClaimer) claim(ctx context.Context, name string, try bool) (work
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.Background())
-	l := &sessionLease{lossSignal: newLossSignal(), s: s, c: c, name: name, stop: stop, ended: make(chan struct{})}
+	l := &sessionLease{lossSignal: newLossSignal(), claimer: s, conn: c, name: name, stop: stop, ended: make(chan struct{})}
 	go l.ping(own)
 	return l, nil
 }
@@ -87,18 +87,18 @@ func closeConn(c *sql.Conn) {
 
 type sessionLease struct {
 	lossSignal
-	s     *sessionClaimer
-	c     *sql.Conn
-	name  string
-	stop  context.CancelFunc
-	ended chan struct{}
+	claimer *sessionClaimer
+	conn    *sql.Conn
+	name    string
+	stop    context.CancelFunc
+	ended   chan struct{}
 }
 
 func (l *sessionLease) Fence() uint64 { return 0 }
 
 func (l *sessionLease) ping(ctx context.Context) {
 	defer close(l.ended)
-	tick := time.NewTicker(l.s.ttl / 10)
+	tick := time.NewTicker(l.claimer.ttl / 10)
 	defer tick.Stop()
 	for {
 		select {
@@ -106,8 +106,8 @@ func (l *sessionLease) ping(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		within, cancel := context.WithTimeout(context.Background(), l.s.ttl)
-		err := l.c.PingContext(within)
+		within, cancel := context.WithTimeout(context.Background(), l.claimer.ttl)
+		err := l.conn.PingContext(within)
 		cancel()
 		if err != nil {
 			l.lose()
@@ -119,18 +119,18 @@ func (l *sessionLease) ping(ctx context.Context) {
 func (l *sessionLease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.ended
-	defer l.c.Close()
+	defer l.conn.Close()
 	if l.Err() != nil {
-		closeConn(l.c)
+		closeConn(l.conn)
 		return errLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*l.s.ttl)
+	ctx, cancel := context.WithTimeout(ctx, 2*l.claimer.ttl)
 	defer cancel()
 	var wasHeld sql.NullBool
-	err := l.c.QueryRowContext(ctx, l.s.sql.unlock, l.name).Scan(&wasHeld)
+	err := l.conn.QueryRowContext(ctx, l.claimer.statements.unlock, l.name).Scan(&wasHeld)
 	switch {
 	case err != nil:
-		closeConn(l.c)
+		closeConn(l.conn)
 		return err
 	case !wasHeld.Bool:
 		return errLost

@@ -143,9 +143,9 @@ func mongoContenders() []contender {
 // queue or renewal. One findAndModify locks, and one unlocks. A client without the lock
 // retries after a pause that grows from 1 ms to 10 ms.
 type mongoDocument struct {
-	c     *mongo.Client
-	locks *mongo.Collection
-	ttl   time.Duration
+	client *mongo.Client
+	locks  *mongo.Collection
+	ttl    time.Duration
 }
 
 func openMongoDocument(addr string, ttl time.Duration) (client, error) {
@@ -187,4 +187,4 @@ func (m *mongoDocument) findAndSet(ctx context.Context, filter bson.D, token bso
 	return err
 }
 
-func (m *mongoDocument) close() { _ = m.c.Disconnect(context.Background()) }
+func (m *mongoDocument) close() { _ = m.client.Disconnect(context.Background()) }

@@ -112,8 +112,8 @@ func natsContenders() []contender {
 // never expires. A client without the lock retries after a pause that grows from 1 ms to
 // 10 ms.
 type natsKey struct {
-	c  *nats.Conn
-	kv jetstream.KeyValue
+	conn *nats.Conn
+	kv   jetstream.KeyValue
 }
 
 func openNATSKey(addr string, _ time.Duration) (client, error) {
@@ -146,4 +146,4 @@ func (n *natsKey) lock(ctx context.Context, name string) (func() error, func() <
 	}
 }
 
-func (n *natsKey) close() { n.c.Close() }
+func (n *natsKey) close() { n.conn.Close() }

@@ -15,20 +15,20 @@ import (
 
 // pawlLocker is Pawl with its defaults, except the TTL.
 type pawlLocker struct {
-	c  *pawl.Client
-	rc *redis.Client // close closes it; nil if the driver has its own
+	client      *pawl.Client
+	redisClient *redis.Client // close closes it; nil if the driver has its own
 }
 
 func redisURL(addr string) string { return "redis://" + addr }
 
 func openPawl(addr string, ttl time.Duration) (client, error) {
 	c, err := pawl.Open(context.Background(), redisURL(addr), &pawl.Options{TTL: ttl})
-	return pawlLocker{c: c}, err
+	return pawlLocker{client: c}, err
 }
 
 func openPawlQuorum(addrs []string, ttl time.Duration) (client, error) {
 	c, err := pawl.Open(context.Background(), "redlock://"+strings.Join(addrs, ","), &pawl.Options{TTL: ttl})
-	return pawlLocker{c: c}, err
+	return pawlLocker{client: c}, err
 }
 
 func openPawlGoRedis(addr string, ttl time.Duration) (client, error) {
@@ -42,7 +42,7 @@ func openPawlGoRedis(addr string, ttl time.Duration) (client, error) {
 }
 
 func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	l, err := p.c.Mutex(name).Lock(ctx)
+	l, err := p.client.Mutex(name).Lock(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,8 +53,8 @@ func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func()
 func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}s" }
 
 func (p pawlLocker) close() {
-	_ = p.c.Close()
-	if p.rc != nil {
-		_ = p.rc.Close()
+	_ = p.client.Close()
+	if p.redisClient != nil {
+		_ = p.redisClient.Close()
 	}
 }

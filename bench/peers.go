@@ -16,7 +16,7 @@ import (
 // The peers have their default settings, except the TTL. A peer that gives up by default
 // polls forever here.
 
-type rueidisLocker struct{ l rueidislock.Locker }
+type rueidisLocker struct{ locker rueidislock.Locker }
 
 func openRueidislock(majority int32) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
@@ -30,7 +30,7 @@ func openRueidislock(majority int32) func(string, time.Duration) (client, error)
 }
 
 func (r rueidisLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	held, cancel, err := r.l.WithContext(ctx, name)
+	held, cancel, err := r.locker.WithContext(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,12 +38,12 @@ func (r rueidisLocker) lock(ctx context.Context, name string) (func() error, fun
 }
 
 func (r rueidisLocker) key(name string) string { return "rueidislock:0:" + name }
-func (r rueidisLocker) close()                 { r.l.Close() }
+func (r rueidisLocker) close()                 { r.locker.Close() }
 
 type redsyncLocker struct {
-	c   []*redis.Client
-	r   *redsync.Redsync
-	ttl time.Duration
+	clients []*redis.Client
+	redsync *redsync.Redsync
+	ttl     time.Duration
 }
 
 func openRedsync(addr string, ttl time.Duration) (client, error) {
@@ -55,9 +55,9 @@ func openRedsyncQuorum(addrs []string, ttl time.Duration) (client, error) {
 	var pools []redsyncredis.Pool
 	for _, addr := range addrs {
 		c := goRedis(addr)
-		l.c, pools = append(l.c, c), append(pools, goredis.NewPool(c))
+		l.clients, pools = append(l.clients, c), append(pools, goredis.NewPool(c))
 	}
-	l.r = redsync.New(pools...)
+	l.redsync = redsync.New(pools...)
 	return l, nil
 }
 
@@ -66,7 +66,7 @@ func goRedis(addr string) *redis.Client {
 }
 
 func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
+	m := r.redsync.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
 	if err := m.LockContext(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -76,15 +76,15 @@ func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, fu
 func (r *redsyncLocker) key(name string) string { return name }
 
 func (r *redsyncLocker) close() {
-	for _, c := range r.c {
+	for _, c := range r.clients {
 		_ = c.Close()
 	}
 }
 
 type bsmLocker struct {
-	c   *redis.Client
-	l   *bsm.Client
-	ttl time.Duration
+	redisClient *redis.Client
+	locker      *bsm.Client
+	ttl         time.Duration
 }
 
 func openBsm(addr string, ttl time.Duration) (client, error) {
@@ -99,7 +99,7 @@ func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func()
 		defer cancel()
 	}
 	// Wait as its README does, but retry ten times as often: 100 ms would be hopeless.
-	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
+	l, err := b.locker.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,4 +107,4 @@ func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func()
 }
 
 func (b *bsmLocker) key(name string) string { return name }
-func (b *bsmLocker) close()                 { _ = b.c.Close() }
+func (b *bsmLocker) close()                 { _ = b.redisClient.Close() }

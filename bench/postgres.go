@@ -133,7 +133,7 @@ func postgresContenders() []contender {
 func openURL(url func(addr string) string) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		c, err := pawl.Open(context.Background(), url(addr), &pawl.Options{TTL: ttl})
-		return pawlLocker{c: c}, err
+		return pawlLocker{client: c}, err
 	}
 }
 

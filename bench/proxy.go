@@ -12,7 +12,7 @@ import (
 // delay in each direction. It does not limit the rate: data arrives in the order and at
 // the intervals in which it was sent.
 type proxy struct {
-	l          net.Listener
+	listener   net.Listener
 	serverAddr string
 	delay      time.Duration
 	sentBytes  atomic.Int64 // bytes in both directions
@@ -23,17 +23,17 @@ func startProxy(serverAddr string, roundTrip time.Duration) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{l: l, serverAddr: serverAddr, delay: roundTrip / 2}
+	p := &proxy{listener: l, serverAddr: serverAddr, delay: roundTrip / 2}
 	go p.serve()
 	return p, nil
 }
 
-func (p *proxy) addr() string { return p.l.Addr().String() }
-func (p *proxy) stop()        { _ = p.l.Close() }
+func (p *proxy) addr() string { return p.listener.Addr().String() }
+func (p *proxy) stop()        { _ = p.listener.Close() }
 
 func (p *proxy) serve() {
 	for {
-		in, err := p.l.Accept()
+		in, err := p.listener.Accept()
 		if err != nil {
 			return
 		}

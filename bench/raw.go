@@ -12,8 +12,8 @@ import (
 // rueidis. It has no fence, no renewal and no queue. A client without the lock retries
 // after a millisecond.
 type raw struct {
-	c   rueidis.Client
-	ttl time.Duration
+	client rueidis.Client
+	ttl    time.Duration
 }
 
 var compareAndDelete = rueidis.NewLuaScript(
@@ -27,10 +27,10 @@ func openRaw(addr string, ttl time.Duration) (client, error) {
 func (r *raw) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	token := rand.Text()
 	for {
-		err := r.c.Do(ctx, r.c.B().Set().Key(name).Value(token).Nx().Px(r.ttl).Build()).Error()
+		err := r.client.Do(ctx, r.client.B().Set().Key(name).Value(token).Nx().Px(r.ttl).Build()).Error()
 		if err == nil {
 			return func() error {
-				return compareAndDelete.Exec(context.Background(), r.c, []string{name}, []string{token}).Error()
+				return compareAndDelete.Exec(context.Background(), r.client, []string{name}, []string{token}).Error()
 			}, nil, nil
 		}
 		if !rueidis.IsRedisNil(err) {
@@ -41,4 +41,4 @@ func (r *raw) lock(ctx context.Context, name string) (func() error, func() <-cha
 }
 
 func (r *raw) key(name string) string { return name }
-func (r *raw) close()                 { r.c.Close() }
+func (r *raw) close()                 { r.client.Close() }

@@ -24,10 +24,10 @@ type server interface {
 
 // redisServer is a redis-server without persistence.
 type redisServer struct {
-	addr string
-	cmd  *exec.Cmd
-	dir  string
-	c    *redis.Client
+	addr  string
+	cmd   *exec.Cmd
+	dir   string
+	admin *redis.Client
 }
 
 func startRedis() (server, error) {
@@ -42,13 +42,13 @@ func startRedis() (server, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(addr)
-	s := &redisServer{addr: addr, dir: dir, c: goRedis(addr)}
+	s := &redisServer{addr: addr, dir: dir, admin: goRedis(addr)}
 	s.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("redis-server is needed: %w", err)
 	}
 	for range 200 {
-		if err = s.c.Ping(context.Background()).Err(); err == nil {
+		if err = s.admin.Ping(context.Background()).Err(); err == nil {
 			return s, nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -64,7 +64,7 @@ func (s *redisServer) stop() {
 
 // halt ends the server, but does not delete its folder.
 func (s *redisServer) halt() {
-	_ = s.c.Close()
+	_ = s.admin.Close()
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 }
@@ -75,7 +75,7 @@ func (s *redisServer) address() string { return s.addr }
 // also counts commands in scripts, which calls leaves out.
 func (s *redisServer) calls(c contender) int64 {
 	var n int64
-	info, _ := s.c.Info(context.Background(), "commandstats").Result()
+	info, _ := s.admin.Info(context.Background(), "commandstats").Result()
 	for line := range strings.Lines(info) {
 		name, stats, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":calls=")
 		if !ok || !slices.Contains(c.sends, name) {
@@ -90,7 +90,7 @@ func (s *redisServer) calls(c contender) int64 {
 
 // cpu returns the processor time that the server has used.
 func (s *redisServer) cpu() time.Duration {
-	info, _ := s.c.Info(context.Background(), "cpu").Result()
+	info, _ := s.admin.Info(context.Background(), "cpu").Result()
 	var sum float64
 	for line := range strings.Lines(info) {
 		for _, field := range []string{"used_cpu_sys:", "used_cpu_user:"} {

@@ -40,7 +40,7 @@ func brokenLock() scenario {
 				return nil
 			}
 			return func(_ server, _, other client, name string) error {
-				locks := other.(pawlLocker).c
+				locks := other.(pawlLocker).client
 				e, err := locks.Inspect(context.Background(), name)
 				if err != nil || len(e.Holders) != 1 {
 					return fmt.Errorf("%q is not held: %w", name, err)
