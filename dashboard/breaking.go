@@ -43,7 +43,7 @@ func breakTargetOf(q url.Values) (t breakTarget, err error) {
 
 // breakPage serves the page that breaks a lease: GET shows a form, and POST breaks.
 func (h *Handler) breakPage(w http.ResponseWriter, r *http.Request) {
-	if !h.o.AllowBreak {
+	if !h.options.AllowBreak {
 		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
 		return
 	}
@@ -124,8 +124,8 @@ func (h *Handler) rowOf(m renderContext, name string) (*overview.Row, error) {
 
 // breakDelay returns the Delay of BreakOptions for a lease: 0 if its TTL is not known.
 func (h *Handler) breakDelay(row *overview.Row, fence uint64) time.Duration {
-	if h.o.BreakDelay != 0 || row == nil {
-		return h.o.BreakDelay
+	if h.options.BreakDelay != 0 || row == nil {
+		return h.options.BreakDelay
 	}
 	return trust.BreakDelay(row.Holders, fence)
 }
@@ -140,7 +140,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request, target brea
 	// Go on even if the browser leaves, so that the result is certain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakTimeout)
 	defer cancel()
-	by := h.o.Identify(r)
+	by := h.options.Identify(r)
 	label := strings.ToValidUTF8(by[:min(len(by), driver.MaxLabelSize)], "") // for the holder
 	row, _ := h.rowOf(h.latestView(r), target.name)                          // for the log; Break reads the name itself
 	delay := h.breakDelay(row, target.fence)
@@ -188,5 +188,5 @@ func (h *Handler) logBreak(ctx context.Context, target breakTarget, delay time.D
 		words = "pawl: lease not broken"
 		args = append(args, slog.String("error", errText(err)))
 	}
-	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
+	h.options.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }

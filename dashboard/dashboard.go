@@ -63,7 +63,7 @@ type Options struct {
 
 // Handler is the dashboard of one client. Many goroutines may use it.
 type Handler struct {
-	o        Options
+	options  Options
 	overview *overview.Overview
 	guard    guard
 	auth     auth
@@ -90,17 +90,17 @@ type route struct {
 func New(c *pawl.Client, o *Options) (*Handler, error) {
 	h := &Handler{}
 	if o != nil {
-		h.o = *o
+		h.options = *o
 	}
-	if err := h.o.prepare(c); err != nil {
+	if err := h.options.prepare(c); err != nil {
 		return nil, err
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.overview = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.o.PollInterval)})
-	h.guard = newGuard(h.o.Hosts)
-	h.auth = auth{token: sha256.Sum256([]byte(h.o.Token)), required: h.o.Token != ""}
+	h.overview = overview.New(c, &overview.Options{BackgroundInterval: max(0, h.options.PollInterval)})
+	h.guard = newGuard(h.options.Hosts)
+	h.auth = auth{token: sha256.Sum256([]byte(h.options.Token)), required: h.options.Token != ""}
 	_, _ = rand.Read(h.proofKey[:]) // it never fails
-	h.streams = make(chan struct{}, h.o.MaxStreams)
+	h.streams = make(chan struct{}, h.options.MaxStreams)
 	h.routes = h.routeTable()
 	h.running.Go(func() { h.overview.Run(h.ctx) })
 	return h, nil

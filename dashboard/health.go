@@ -137,10 +137,10 @@ func overdueList(m renderContext) markup.HTML {
 // failedRenewals counts the failed renewals of this process's own clients, if Metrics
 // counts them.
 func (h *Handler) failedRenewals() markup.HTML {
-	if h.o.Metrics == nil {
+	if h.options.Metrics == nil {
 		return markup.HTML{}
 	}
-	return text("p", countText(int(h.o.Metrics.failures(pawl.OpRenew)), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
+	return text("p", countText(int(h.options.Metrics.failures(pawl.OpRenew)), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
 }
 
 func guaranteeFacts(p pawl.Properties) markup.HTML {

@@ -115,8 +115,8 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.view.Blocks().Deadlocks)))
 	x.gauge("pawl_longest_wait_seconds", "The longest time that a waiter has been waiting.", longest.Seconds())
 	x.gauge("pawl_dashboard_viewers", "Pages that are kept up to date.", float64(h.overview.Viewers()))
-	if h.o.Metrics != nil {
-		h.o.Metrics.write(&x)
+	if h.options.Metrics != nil {
+		h.options.Metrics.write(&x)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(x.Bytes())

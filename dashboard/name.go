@@ -43,7 +43,7 @@ func (h *Handler) namePage(w http.ResponseWriter, r *http.Request) {
 
 // howToBreak explains how to break a lease, if this page cannot.
 func (h *Handler) howToBreak() markup.HTML {
-	if h.o.AllowBreak {
+	if h.options.AllowBreak {
 		return markup.HTML{}
 	}
 	return markup.El("p", class("aside"), markup.Text("No lease can be broken from here. In a terminal, "), text("code", "pawl break NAME"),
@@ -183,7 +183,7 @@ func tableRow(state string, first markup.HTML, cells ...markup.Part) markup.HTML
 
 func (h *Handler) holdersTable(m renderContext, r *overview.Row) markup.HTML {
 	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left", "TTL"}
-	if h.o.AllowBreak {
+	if h.options.AllowBreak {
 		heads = append(heads, "Break")
 	}
 	var rows []markup.HTML
@@ -197,7 +197,7 @@ func (h *Handler) holdersTable(m renderContext, r *overview.Row) markup.HTML {
 			cell("Kind", kind(x.Permits, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
 			cell("Time left", m.left(r, i), late), cell("TTL", markup.Text(x.TTL.String())),
 		}
-		if h.o.AllowBreak {
+		if h.options.AllowBreak {
 			to := "break?" + url.Values{"name": {r.Name}, "fence": {strconv.FormatUint(x.Fence, 10)}}.Encode()
 			cells = append(cells, cell("Break", markup.El("a", markup.Link("href", to), class("button"),
 				markup.Text("Break…"), text("span", " the lease with fence "+strconv.FormatUint(x.Fence, 10), class("unseen")))))
@@ -276,7 +276,7 @@ func (h *Handler) brokenMessage(q url.Values) markup.HTML {
 	}
 	fence := strconv.FormatUint(w.fence, 10)
 	next := " Pawl notifies its holder, and the next one gets the name."
-	if h.o.BreakDelay >= 0 {
+	if h.options.BreakDelay >= 0 {
 		next = " Pawl notifies its holder. When the time below is over, the next one gets the name."
 	}
 	return markup.El("div", class("notice good"), markup.Attr("role", "status"), text("strong", "The lease with fence "+fence+" is broken."),

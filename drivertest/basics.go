@@ -162,7 +162,7 @@ func testBasics(s *suite) {
 			switch n := granted.Load(); {
 			case n > 1:
 				k.Fatalf("VIOLATION: %d of 8 were granted one mutex; want 1", n)
-			case n == 0 && !k.s.IsQuorum: // maybe no claim got a majority
+			case n == 0 && !k.suite.IsQuorum: // maybe no claim got a majority
 				k.Fatalf("none of 8 was granted a free mutex")
 			}
 		}

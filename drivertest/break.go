@@ -62,7 +62,7 @@ func testBreaking(s *suite) {
 		k.b.mustBreak(g.Fence, long, op)
 		broken := k.wantBrokenBy(k.a.renew(c, long), op)
 		most := long
-		if k.s.Clock == nil {
+		if k.suite.Clock == nil {
 			most += k.unit / 4 // the step may take effect later, and closes the name from then on
 		}
 		if broken.ClosedFor <= long/2 || broken.ClosedFor > most {

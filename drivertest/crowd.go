@@ -65,7 +65,7 @@ func (k *kit) runWorkers(workers, rounds int, f func(*worker) error) {
 			}
 		}
 	}
-	if k.s.canSignal {
+	if k.suite.canSignal {
 		for _, d := range []*client{k.a, k.b} {
 			k.Cleanup(d.Driver.(driver.Signaler).Listen(notify))
 		}

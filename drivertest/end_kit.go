@@ -19,7 +19,7 @@ type slowClient struct {
 func (k *kit) openSlow() *slowClient {
 	k.Helper()
 	n := newNetwork(k.T)
-	d := k.s.OpenThrough(k.T, n)
+	d := k.suite.OpenThrough(k.T, n)
 	k.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			k.Errorf("Close: %v", err)
@@ -95,12 +95,12 @@ func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*c
 		s.releaseWithEndCall(s.k.mutex(named(name))),
 		s.newCall("Inspect", func(ctx context.Context) error { _, err := s.Inspect(ctx, held.Name); return err }),
 	}
-	if s.k.s.canBreak {
+	if s.k.suite.canBreak {
 		calls = append(calls, s.newCall("Break", func(ctx context.Context) error {
 			return s.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, fence, 0, driver.Owner{})
 		}))
 	}
-	if s.k.s.canList {
+	if s.k.suite.canList {
 		calls = append(calls, s.newCall("List", func(ctx context.Context) error { return s.k.listErr(ctx, s.client) }))
 	}
 	return calls
@@ -144,7 +144,7 @@ func (k *kit) ctxEnds() []ctxEnd { return []ctxEnd{{"deadline", false}, {"cancel
 // lateCtxEnds returns the ctxEnds for a test that waits for the end of requests. The end
 // is the same for both, so -short tests only the canceled ctx.
 func (k *kit) lateCtxEnds() []ctxEnd {
-	if k.s.short {
+	if k.suite.short {
 		return k.ctxEnds()[1:]
 	}
 	return k.ctxEnds()
@@ -199,7 +199,7 @@ func (k *kit) wantCtxError(what string, err error) {
 
 // shortTimeout returns the timeout of a ctx that has to end during its request.
 func (k *kit) shortTimeout() time.Duration {
-	if k.s.Clock != nil {
+	if k.suite.Clock != nil {
 		return 150 * time.Millisecond // in real time, which decides the end of a ctx
 	}
 	return k.unit / 2
@@ -207,15 +207,15 @@ func (k *kit) shortTimeout() time.Duration {
 
 // returnLimit returns the time in which a call has to return after the end of its ctx.
 func (k *kit) returnLimit() time.Duration {
-	if k.s.Clock != nil {
-		return k.s.Patience / 5
+	if k.suite.Clock != nil {
+		return k.suite.Patience / 5
 	}
 	return k.unit / 4
 }
 
 // awaitArrival waits until the delayed requests have arrived.
 func (k *kit) awaitArrival() {
-	if k.s.Clock != nil {
+	if k.suite.Clock != nil {
 		time.Sleep(5 * time.Millisecond)
 		return
 	}

@@ -163,7 +163,7 @@ func testExpiry(s *suite) {
 func (k *kit) wantRetryAfter(c driver.Claim, d time.Duration) {
 	k.Helper()
 	held := k.b.wantHeld(c)
-	if held.RetryAfter <= 0 || held.RetryAfter > d+k.unit/2 || k.s.Clock != nil && held.RetryAfter != d {
+	if held.RetryAfter <= 0 || held.RetryAfter > d+k.unit/2 || k.suite.Clock != nil && held.RetryAfter != d {
 		k.Fatalf("RetryAfter = %v, want %v", held.RetryAfter, d)
 	}
 	k.advancePast(held.RetryAfter)

@@ -72,7 +72,7 @@ func testFence(s *suite) {
 		wantRise(k, &last, k.a.wantGranted(c))
 		k.a.mustRelease(c)
 		idle := k.unit
-		if k.s.Clock != nil {
+		if k.suite.Clock != nil {
 			idle = 400 * 24 * long
 		}
 		k.advancePast(idle)
@@ -88,7 +88,7 @@ func testFence(s *suite) {
 			c := k.mutex(fences(driver.MaxFences))
 			wantRise(k, &last, k.a.wantGranted(c))
 			k.a.mustRelease(c)
-			if e := k.b.entry(k.name); k.s.Clock != nil && e.Fence < last {
+			if e := k.b.entry(k.name); k.suite.Clock != nil && e.Fence < last {
 				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
 		}
@@ -97,8 +97,8 @@ func testFence(s *suite) {
 	s.testExact("IsTheTimeInMicrosecondsAtLeast", func(k *kit) {
 		for range 3 {
 			c := k.mutex()
-			if g := k.a.wantGranted(c); g.Fence < uint64(k.s.Clock.Now().UnixMicro()) {
-				k.Fatalf("fence %d at %d", g.Fence, k.s.Clock.Now().UnixMicro())
+			if g := k.a.wantGranted(c); g.Fence < uint64(k.suite.Clock.Now().UnixMicro()) {
+				k.Fatalf("fence %d at %d", g.Fence, k.suite.Clock.Now().UnixMicro())
 			}
 			k.a.mustRelease(c)
 			k.advancePast(k.unit)
@@ -142,7 +142,7 @@ func testFence(s *suite) {
 			for range 3 {
 				wantRise(k, &last, k.a.wantGranted(k.mutex(fences(5))))
 				k.advance(clockStep * 10) // a server needs longer than that to restart
-				k.s.Wipe(k.T)
+				k.suite.Wipe(k.T)
 				k.a, k.b = k.open(), k.open()
 				k.a.wantHoldersWaiters(0, 0)
 			}

@@ -44,13 +44,13 @@ func testInspect(s *suite) {
 		k.wantSameWaiter(e.Waiters[1], driver.Waiter{Permits: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
 
 		now := before
-		if k.s.Clock != nil {
-			now = k.s.Clock.Now()
+		if k.suite.Clock != nil {
+			now = k.suite.Clock.Now()
 		}
 		// Since is on the server's clock, which may be wrong. But a difference of more
 		// than a year means wrong units.
 		for _, since := range []time.Time{e.Holders[0].Since, e.Holders[1].Since, e.Waiters[0].Since, e.Waiters[1].Since} {
-			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.s.Clock != nil && d >= time.Microsecond {
+			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.suite.Clock != nil && d >= time.Microsecond {
 				k.Errorf("since %v, want %v", since, now)
 			}
 		}
@@ -114,7 +114,7 @@ func testInspect(s *suite) {
 			c.TTL = 3 * long
 			k.a.wantGranted(c)
 			wantTTL(c, 3*long)
-			if !k.s.IsQuorum {
+			if !k.suite.IsQuorum {
 				if err := k.a.renew(c, long); err != nil { // the lease still lasts longer, but has the new TTL
 					k.Fatal(err)
 				}
@@ -163,7 +163,7 @@ func (k *kit) wantSameWaiter(got, want driver.Waiter) {
 // isAbout compares two times: exactly with an injected clock, and otherwise with a
 // tolerance of a quarter.
 func (k *kit) isAbout(got, want time.Duration) bool {
-	if k.s.Clock != nil {
+	if k.suite.Clock != nil {
 		return got == want
 	}
 	return got > want-want/4 && got < want+want/4

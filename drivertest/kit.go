@@ -16,7 +16,7 @@ import (
 // kit has the tools of a subtest: its clients, its clock and its checks.
 type kit struct {
 	*testing.T
-	s          *suite
+	suite      *suite
 	ctx        context.Context
 	subtestCtx context.Context // the ctx of the subtest; ctx may be that of one random case
 	deadline   atomic.Int64    // of the subtest, in ns since 1970
@@ -43,7 +43,7 @@ var (
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.caseContext(t, u)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, subtestCtx: ctx, unit: u, failureLog: &failureLog{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
+	k := &kit{T: t, suite: s, ctx: ctx, subtestCtx: ctx, unit: u, failureLog: &failureLog{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", runID, serial.Add(1))}
 	if s.ClockLag != nil {
 		k.clockLagAtBegin = s.ClockLag()
 	}
@@ -106,7 +106,7 @@ func (k *kit) setDeadline(ctx context.Context) {
 // tests may share the server. With an injected clock the backend is only for the test,
 // and needs no clean-up.
 func (k *kit) recordClaim(c driver.Claim) {
-	if k.s.Clock == nil {
+	if k.suite.Clock == nil {
 		k.claims.Store(string(c.Token[:])+c.Name, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
 }
@@ -136,7 +136,7 @@ func (k *kit) releaseClaims() {
 // open opens another client.
 func (k *kit) open() *client {
 	k.Helper()
-	return k.addClient(k.s.Open(k.T))
+	return k.addClient(k.suite.Open(k.T))
 }
 
 // addClient makes a client of a driver, and closes it at the end.
@@ -152,17 +152,17 @@ func (k *kit) addClient(d driver.Driver) *client {
 
 // advancePast lets d pass: exactly with an injected clock, and otherwise a little more.
 func (k *kit) advancePast(d time.Duration) {
-	if k.s.Clock != nil {
-		k.s.Clock.Advance(d)
+	if k.suite.Clock != nil {
+		k.suite.Clock.Advance(d)
 		return
 	}
-	k.sleep(d + k.unit/4 + k.s.Uncertainty)
+	k.sleep(d + k.unit/4 + k.suite.Uncertainty)
 }
 
 // advance lets d pass, before a check that nothing has changed yet.
 func (k *kit) advance(d time.Duration) {
-	if k.s.Clock != nil {
-		k.s.Clock.Advance(d)
+	if k.suite.Clock != nil {
+		k.suite.Clock.Advance(d)
 		return
 	}
 	k.sleep(d)

@@ -106,9 +106,9 @@ const alreadyFailed = "another subtest failed some time ago"
 
 // waitForReturn waits for a subtest, and returns false if it is overdue.
 func (k *kit) waitForReturn(done <-chan struct{}) bool {
-	ended := k.s.ended
+	ended := k.suite.ended
 	for {
-		left := time.Until(time.Unix(0, k.deadline.Load())) + k.s.Patience
+		left := time.Until(time.Unix(0, k.deadline.Load())) + k.suite.Patience
 		select {
 		case <-done: // maybe it ended while the process did not run
 			return true
@@ -273,16 +273,16 @@ func (k *kit) Fatalf(format string, args ...any) {
 // isStuck reports whether the subtest used up its time in a wait for one answer or event.
 // It was not stuck if Acquire returned shortly before: then all answers were slow.
 func (k *kit) isStuck() bool {
-	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.lastAnswerAt.Load()) >= k.s.Patience
+	return k.subtestCtx.Err() != nil && time.Since(k.began)-time.Duration(k.lastAnswerAt.Load()) >= k.suite.Patience
 }
 
 // lateness returns how much longer the subtest took than its own waits, or how much time
 // the backend's clock lost, if that is more. A stuck subtest waited for an event in vain:
 // then its own time does not count.
 func (k *kit) lateness() time.Duration {
-	stalled := k.s.stalls.since(k.began)
-	if k.s.ClockLag != nil {
-		stalled = max(stalled, k.s.ClockLag()-k.clockLagAtBegin)
+	stalled := k.suite.stalls.since(k.began)
+	if k.suite.ClockLag != nil {
+		stalled = max(stalled, k.suite.ClockLag()-k.clockLagAtBegin)
 	}
 	if k.isStuck() {
 		return stalled
@@ -295,22 +295,22 @@ func (k *kit) lateness() time.Duration {
 func (s *suite) signalTimeout() time.Duration { return 4 * s.Patience }
 
 // afterSignalTimeout returns a channel that is readable after signalTimeout.
-func (k *kit) afterSignalTimeout() <-chan time.Time { return time.After(k.s.signalTimeout()) }
+func (k *kit) afterSignalTimeout() <-chan time.Time { return time.After(k.suite.signalTimeout()) }
 
 // failMissing fails the subtest for a missing signal. The wait for it does not count as
 // late.
 func (k *kit) failMissing(format string, args ...any) {
-	k.ownWaits.Add(int64(k.s.signalTimeout()))
-	k.Fatalf(format+" within %v", append(args, k.s.signalTimeout())...)
+	k.ownWaits.Add(int64(k.suite.signalTimeout()))
+	k.Fatalf(format+" within %v", append(args, k.suite.signalTimeout())...)
 }
 
 // clientPatience is the time within which a client of the root package has to act: it
 // polls if the backend does not push, and a lease may have to expire first.
 func (k *kit) clientPatience() time.Duration {
-	if k.s.Clock != nil {
-		return 4 * k.s.Patience
+	if k.suite.Clock != nil {
+		return 4 * k.suite.Patience
 	}
-	return 2*k.s.Patience + 8*k.unit
+	return 2*k.suite.Patience + 8*k.unit
 }
 
 // waitFor waits for an event, and reports whether it came.

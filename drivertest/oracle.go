@@ -23,11 +23,11 @@ func (r *randomCase) compareEntries(t *rapid.T) {
 		if g, w := r.describe(got), r.describe(want); g != w {
 			t.Fatalf("Inspect of %q shows\n%s\nwant\n%s", name, g, w)
 		}
-		if _, known := r.findFence(name, want.ValueFence); want.Value != nil && (known || !r.k.s.NodeClocksDiffer) {
+		if _, known := r.findFence(name, want.ValueFence); want.Value != nil && (known || !r.k.suite.NodeClocksDiffer) {
 			r.wantSameOrder(t, name, fencePair{got.ValueFence, want.ValueFence})
 		}
 		for i := range want.Holders {
-			if _, known := r.findFence(name, want.Holders[i].Fence); known || !r.k.s.NodeClocksDiffer {
+			if _, known := r.findFence(name, want.Holders[i].Fence); known || !r.k.suite.NodeClocksDiffer {
 				r.wantSameOrder(t, name, fencePair{got.Holders[i].Fence, want.Holders[i].Fence})
 			}
 		}
@@ -38,12 +38,12 @@ func (r *randomCase) compareEntries(t *rapid.T) {
 // compareEntries checks their order, except of the last fence, which may be forgotten.
 func (r *randomCase) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.roundTime(e.ClosedFor), e.Value, e.Value == nil)
-	if r.k.s.NodeClocksDiffer {
+	if r.k.suite.NodeClocksDiffer {
 		slices.SortFunc(e.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Owner.Client, b.Owner.Client) })
 	}
 	for _, h := range e.Holders {
 		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Permits, h.Limit, r.roundTime(h.ExpiresIn), h.Released)
-		if !r.k.s.IsQuorum {
+		if !r.k.suite.IsQuorum {
 			s += fmt.Sprintf(", TTL %v", h.TTL)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *randomCase) describe(e driver.Entry) string {
 
 // roundTime rounds a time to the unit, unless the clock is injected.
 func (r *randomCase) roundTime(d time.Duration) string {
-	if r.k.s.Clock == nil {
+	if r.k.suite.Clock == nil {
 		d = d.Round(r.unit)
 	}
 	return d.String()
@@ -80,13 +80,13 @@ func (r *randomCase) wantSame(t *rapid.T, what string, got, want error) {
 	if last := r.highest[gotHeld.Name]; gotHeld.Fence < last {
 		t.Fatalf("%s: HeldError.Fence is %d, and %d was granted", what, gotHeld.Fence, last)
 	}
-	if !r.k.s.NodeClocksDiffer {
+	if !r.k.suite.NodeClocksDiffer {
 		r.wantSameOrder(t, gotHeld.Name, fencePair{gotHeld.Fence, wantHeld.Fence})
 	}
-	if d := gotHeld.Holder.ExpiresIn; d != wantHeld.Holder.ExpiresIn && r.k.s.Clock != nil {
+	if d := gotHeld.Holder.ExpiresIn; d != wantHeld.Holder.ExpiresIn && r.k.suite.Clock != nil {
 		t.Fatalf("%s: the first holder ends in %v, memlock: %v", what, d, wantHeld.Holder.ExpiresIn)
 	}
-	if d := gotHeld.RetryAfter; d != wantHeld.RetryAfter && d != 0 && r.k.s.Clock != nil {
+	if d := gotHeld.RetryAfter; d != wantHeld.RetryAfter && d != 0 && r.k.suite.Clock != nil {
 		t.Fatalf("%s: RetryAfter = %v, memlock: %v", what, d, wantHeld.RetryAfter)
 	}
 }
@@ -115,7 +115,7 @@ func (r *randomCase) kindOf(err error) string {
 // order on both sides.
 func (r *randomCase) wantSameOrder(t *rapid.T, name string, p fencePair) {
 	t.Helper()
-	r.fencesEqual = r.fencesEqual && (!r.k.s.IsQuorum || p.got <= p.want)
+	r.fencesEqual = r.fencesEqual && (!r.k.suite.IsQuorum || p.got <= p.want)
 	if r.fencesEqual && p.got != p.want {
 		t.Fatalf("fence %d, want %d", p.got, p.want)
 	}
@@ -126,7 +126,7 @@ func (r *randomCase) wantSameOrder(t *rapid.T, name string, p fencePair) {
 		t.Fatalf("fence %d, and earlier %d for the same grant", p.got, known[at].got)
 	case found:
 		return
-	case r.k.s.NodeClocksDiffer:
+	case r.k.suite.NodeClocksDiffer:
 		for _, other := range known {
 			if other.got == p.got {
 				t.Fatalf("VIOLATION: fence %d, which another claim has got", p.got)

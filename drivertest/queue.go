@@ -116,7 +116,7 @@ func testQueue(s *suite) {
 		k.a.wantGranted(k.mutex(ttl(k.unit)))
 		waiter := k.mutex(queue(8 * k.unit))
 		held := k.b.wantPlace(waiter, 1)
-		if held.RetryAfter <= 0 || held.RetryAfter > k.unit+k.unit/4+k.s.Uncertainty {
+		if held.RetryAfter <= 0 || held.RetryAfter > k.unit+k.unit/4+k.suite.Uncertainty {
 			k.Errorf("RetryAfter = %v; want when the holder expires", held.RetryAfter)
 		}
 		k.advancePast(k.unit)

@@ -111,7 +111,7 @@ func testRaise(s *suite) {
 	})
 
 	s.testExact("MinFenceCountsOnlyNearTheClock", func(k *kit) {
-		now, most := uint64(k.s.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
+		now, most := uint64(k.suite.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
 		for i, x := range []struct{ minFence, want uint64 }{
 			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},
 		} {

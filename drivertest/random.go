@@ -95,10 +95,10 @@ func (k *kit) runCases(f func(t *rapid.T, isTooLong func() bool)) {
 	// rapid repeats a failed case, to make it shorter. Then the time does not count.
 	rapid.Check(k, func(t *rapid.T) {
 		shrinking := failed
-		if !shrinking && (isTooLong() || k.s.short && done == maxShortCases) {
+		if !shrinking && (isTooLong() || k.suite.short && done == maxShortCases) {
 			return
 		}
-		ctx, cancel := k.s.caseContext(k.T, k.unit)
+		ctx, cancel := k.suite.caseContext(k.T, k.unit)
 		defer cancel()
 		k.ctx = ctx
 		k.setDeadline(ctx)
@@ -138,10 +138,10 @@ type randomCase struct {
 type fencePair struct{ got, want uint64 }
 
 func newRandom(k *kit, t *rapid.T) *randomCase {
-	r := &randomCase{k: k, unit: long, fences: map[string][]fencePair{}, highest: map[string]uint64{}, fencesEqual: k.s.Clock != nil && !k.s.NodeClocksDiffer}
+	r := &randomCase{k: k, unit: long, fences: map[string][]fencePair{}, highest: map[string]uint64{}, fencesEqual: k.suite.Clock != nil && !k.suite.NodeClocksDiffer}
 	o := &memlock.Options{}
-	if k.s.Clock != nil {
-		r.unit, o.Now = k.unit, k.s.Clock.Now
+	if k.suite.Clock != nil {
+		r.unit, o.Now = k.unit, k.suite.Clock.Now
 	} else {
 		o.Now = memlock.NewClock(time.Now()).Now // stands still: no lease ends on the other side
 	}
@@ -151,7 +151,7 @@ func newRandom(k *kit, t *rapid.T) *randomCase {
 		r.names = append(r.names, k.newName())
 	}
 	limits := []int{1, 2, 3, driver.Unlimited}
-	if k.s.NodeClocksDiffer || k.s.IsQuorum { // a larger limit than the others' would be an advantage
+	if k.suite.NodeClocksDiffer || k.suite.IsQuorum { // a larger limit than the others' would be an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
@@ -181,7 +181,7 @@ func (r *randomCase) drawDuration(t *rapid.T, what string, least int) time.Durat
 
 // drawValue draws one of a few values, and often none.
 func (r *randomCase) drawValue(t *rapid.T, what string) []byte {
-	if r.k.s.IsQuorum {
+	if r.k.suite.IsQuorum {
 		return nil
 	}
 	return rapid.SampledFrom([][]byte{nil, nil, nil, {}, {0}, []byte("a"), []byte("ab"), {0xff}}).Draw(t, what)
@@ -191,7 +191,7 @@ func (r *randomCase) drawValue(t *rapid.T, what string) []byte {
 // always the same client, because releases of a refused try may still be under way: they
 // would end a lease that another client gets with the same token.
 func (r *randomCase) clientFor(t *rapid.T, claim int) *client {
-	if r.k.s.IsQuorum {
+	if r.k.suite.IsQuorum {
 		return []*client{r.k.a, r.k.b}[claim%2]
 	}
 	return r.k.eitherClient(t)
@@ -283,12 +283,12 @@ func (r *randomCase) breakOne(t *rapid.T) {
 // advance lets time pass with an injected clock, often to the end of a lease or place, or
 // just before it.
 func (r *randomCase) advance(t *rapid.T) {
-	if r.k.s.Clock == nil {
+	if r.k.suite.Clock == nil {
 		return
 	}
 	d := r.drawDuration(t, "time", 0)
 	if d > 0 && rapid.IntRange(0, 3).Draw(t, "just before") == 0 {
 		d -= clockStep
 	}
-	r.k.s.Clock.Advance(d)
+	r.k.suite.Clock.Advance(d)
 }

@@ -41,7 +41,7 @@ func testSecret(s *suite) {
 
 	s.test("NoErrorOfAClosedClientShowsAToken", func(k *kit) {
 		c := k.mutex()
-		d := k.s.Open(k.T)
+		d := k.suite.Open(k.T)
 		_, _ = d.Acquire(k.ctx, c)
 		if err := d.Close(); err != nil {
 			k.Fatal(err)

@@ -101,7 +101,7 @@ func (k *kit) checkAgreement(a, b *client, name string, who driver.Owner) {
 	if second.Fence <= g.Fence {
 		k.Errorf("%+q has the fence %d after %d", name, second.Fence, g.Fence)
 	}
-	if k.s.canBreak {
+	if k.suite.canBreak {
 		if err := a.Driver.(driver.LeaseBreaker).Break(k.ctx, name, second.Fence, 0, who); err != nil {
 			k.Errorf("Break of %+q: %v", name, err)
 		}

@@ -13,7 +13,7 @@ func (k *kit) newClient(o *pawl.Options) *pawl.Client {
 	if o == nil {
 		o = steadyOptions
 	}
-	c, err := pawl.New(k.s.Open(k.T), o)
+	c, err := pawl.New(k.suite.Open(k.T), o)
 	if err != nil {
 		k.Fatalf("pawl.New: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 // less often if the backend is slow. Without push, only a renewal detects a loss.
 func quickRenewal(k *kit) *pawl.Options {
 	o := &pawl.Options{TTL: 3 * time.Second}
-	if k.s.Clock == nil {
+	if k.suite.Clock == nil {
 		o.TTL = max(o.TTL, 12*k.unit)
 	}
 	return o

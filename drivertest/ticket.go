@@ -102,7 +102,7 @@ func testTicket(s *suite) {
 // undo reverses the late ones.
 func (k *kit) runInTime(f func() time.Time, undo func()) {
 	k.Helper()
-	for k.s.Clock == nil {
+	for k.suite.Clock == nil {
 		if time.Since(f()) <= driver.MaxLead {
 			return
 		}
@@ -115,8 +115,8 @@ func (k *kit) runInTime(f func() time.Time, undo func()) {
 // their arrivals, and one before the second.
 func (k *kit) queuePair() (first, second driver.Claim, between, arrived time.Time) {
 	k.Helper()
-	if k.s.Uncertainty >= driver.MaxLead {
-		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Uncertainty)
+	if k.suite.Uncertainty >= driver.MaxLead {
+		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.suite.Uncertainty)
 	}
 	for range 50 {
 		first, second = k.mutex(queue(long)), k.mutex(queue(long))

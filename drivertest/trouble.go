@@ -15,9 +15,9 @@ func testTrouble(s *suite) {
 		far, held := k.openSlow(), k.mutex()
 		g := far.wantGranted(held)
 		far.network.cutConnections()
-		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
+		ctx, cancel := context.WithTimeout(k.ctx, k.suite.Patience/2)
 		defer cancel()
-		k.ownWaits.Add(int64(k.s.Patience / 2)) // a driver may retry until then
+		k.ownWaits.Add(int64(k.suite.Patience / 2)) // a driver may retry until then
 		calls := far.callsAll(k.name, held, g.Fence)
 		for _, c := range calls {
 			c.begin(ctx)
@@ -59,12 +59,12 @@ func testFarAway(s *suite) {
 		far, c := k.openSlow(), k.mutex()
 		far.wantGranted(c)
 		far.mustRelease(c)
-		by := min(max(150*time.Millisecond, k.s.Uncertainty), time.Second) // a window may be some ticks wide
+		by := min(max(150*time.Millisecond, k.suite.Uncertainty), time.Second) // a window may be some ticks wide
 		far.network.addDelay(by)
 		bounded := func(do func(ctx context.Context) error) error {
 			// The call needs a failed swap, the time, and a swap, or more on a busy
 			// machine.
-			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 20*by))
+			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.suite.Patience, 20*by))
 			defer cancel()
 			return do(ctx)
 		}

@@ -181,9 +181,9 @@ func (w *watchCall) await(what string, again func()) {
 		case <-w.calls:
 			w.discardCalls()
 			return
-		case <-time.After(w.k.s.Patience / 10):
+		case <-time.After(w.k.suite.Patience / 10):
 		}
-		if time.Since(began) > w.k.s.signalTimeout() && (w.d.Properties().PushesChanges || w.k.ctx.Err() != nil) {
+		if time.Since(began) > w.k.suite.signalTimeout() && (w.d.Properties().PushesChanges || w.k.ctx.Err() != nil) {
 			w.k.failMissing("%s was not reported", what)
 		}
 	}
@@ -196,7 +196,7 @@ const quietTime = 100 * time.Millisecond
 
 func (w *watchCall) waitQuietTime() {
 	w.k.Helper()
-	if w.k.s.Clock == nil || w.k.s.ReportsLater {
+	if w.k.suite.Clock == nil || w.k.suite.ReportsLater {
 		w.k.sleep(quietTime)
 	}
 }

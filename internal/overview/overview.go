@@ -111,27 +111,27 @@ func (s *Overview) Viewers() int {
 
 // A Viewer reads views. The Overview reads the backend while there is any viewer.
 type Viewer struct {
-	s     *Overview
-	shown []string // protected by s.mu
+	overview *Overview
+	shown    []string // protected by overview.mu
 }
 
 // Join adds a viewer, until Leave is called.
 func (s *Overview) Join() *Viewer {
-	v := &Viewer{s: s}
+	v := &Viewer{overview: s}
 	s.updateAndWake(func() { s.viewers[v] = struct{}{} })
 	return v
 }
 
 // Show sets the names that the viewer shows, so that the backend pushes their changes. It
 // does that for at most 256 names of all viewers together.
-func (v *Viewer) Show(names []string) { v.s.updateAndWake(func() { v.shown = names }) }
+func (v *Viewer) Show(names []string) { v.overview.updateAndWake(func() { v.shown = names }) }
 
 // Next waits for a view that is newer than seen. The error is ctx's.
 func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 	for {
-		v.s.mu.Lock()
-		view, replaced := v.s.view, v.s.viewReplaced
-		v.s.mu.Unlock()
+		v.overview.mu.Lock()
+		view, replaced := v.overview.view, v.overview.viewReplaced
+		v.overview.mu.Unlock()
 		if view != seen {
 			return view, nil
 		}
@@ -144,7 +144,7 @@ func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
 }
 
 // Leave removes the viewer. A second Leave does nothing.
-func (v *Viewer) Leave() { v.s.updateAndWake(func() { delete(v.s.viewers, v) }) }
+func (v *Viewer) Leave() { v.overview.updateAndWake(func() { delete(v.overview.viewers, v) }) }
 
 // updateAndWake calls f under mu, and wakes Run. It does not block.
 func (s *Overview) updateAndWake(f func()) {
