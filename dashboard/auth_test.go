@@ -51,7 +51,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		code, cookie := signIn(s, t, token, nil)
 		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
-			t.Fatalf("%d, %+v", code, cookie)
+			t.Fatalf("the status is %d, and the cookie %+v; want a redirect and a safe cookie", code, cookie)
 		}
 		wantTexts(t, s.status(t, http.StatusOK, "GET", "", nil, withCookie(cookie)), "host:1", "Sign out", "Locks on")
 		bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
@@ -95,7 +95,7 @@ func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
 			s.status(t, http.StatusOK, "GET", "", nil, both)
 			out := s.request(t, "POST", "logout", nil, both)
 			if gone := out.Result().Cookies(); len(gone) != 1 || gone[0].Name != c.Name || gone[0].MaxAge >= 0 {
-				t.Errorf("%s: signing out sets %v", host, gone)
+				t.Errorf("%s: signing out sets the cookies %v, want %s deleted", host, gone, c.Name)
 			}
 		}
 		if len(names) != 4 {
@@ -112,7 +112,7 @@ func TestWrongTokensFromOneAddressAreThrottled(t *testing.T) {
 		for i := range 1000 {
 			switch code, c := signIn(s, t, fmt.Sprintf("wrong %d", i), nil); {
 			case c != nil:
-				t.Fatal("it got a session")
+				t.Fatal("a wrong token started a session")
 			case code == http.StatusUnauthorized:
 				compared++
 			case code != http.StatusTooManyRequests:

@@ -31,7 +31,7 @@ func TestEveryRouteRefusesAnotherHost(t *testing.T) {
 				}
 				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
 				if w.Code != want || strings.Contains(w.Body.String(), "<") {
-					t.Errorf("%s of %q got the status %d", to, host, w.Code)
+					t.Errorf("%s of %q got the status %d, want %d without markup", to, host, w.Code, want)
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 			}
 			for _, other := range []string{"PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"} {
 				if w := s.request(t, other, to, nil, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }); w.Code != http.StatusMethodNotAllowed || !strings.Contains(w.Header().Get("Allow"), method) {
-					t.Errorf("%s %s got the status %d, allowed are %q", other, to, w.Code, w.Header().Get("Allow"))
+					t.Errorf("%s %s got the status %d and Allow %q, want 405 and %s", other, to, w.Code, w.Header().Get("Allow"), method)
 				}
 			}
 		}
@@ -163,7 +163,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		s := newSite(t, nil)
 		for _, o := range []*dashboard.Options{{Token: "short"}, {MaxStreams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
 			if h, err := dashboard.New(s.client, o); err == nil || !strings.Contains(err.Error(), "allowed") {
-				t.Errorf("%+v: %v, %v", o, h, err)
+				t.Errorf("New with %+v returned %v, %v; want an error with what is allowed", o, h, err)
 			}
 		}
 		if _, err := dashboard.New((*pawl.Client)(nil), nil); err == nil {

@@ -120,7 +120,7 @@ func TestTextOfOthersStaysText(t *testing.T) {
 		var sent struct{ Parts map[string]string } // of each part, the last message counts
 		for _, message := range messages {
 			if err := json.Unmarshal([]byte(strings.TrimPrefix(message, "data: ")), &sent); err != nil || len(sent.Parts) == 0 {
-				t.Fatalf("%v in %v", err, sent)
+				t.Fatalf("the message %s has the parts %v: %v", message, sent.Parts, err)
 			}
 		}
 		for _, part := range sent.Parts {

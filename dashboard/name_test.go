@@ -84,7 +84,7 @@ func TestTheHealthPageDescribesTheBackend(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		wantTexts(t, s.get(t, "health"), "1 name with a lease that was not renewed in time")
 		if w := s.request(t, http.MethodGet, "healthz", nil, nil); w.Code != http.StatusOK || w.Body.String() != "ok\n" {
-			t.Errorf("healthz answers %d %q", w.Code, w.Body)
+			t.Errorf("healthz answers %d %q, want 200 ok", w.Code, w.Body)
 		}
 		s.Close()
 		s.status(t, http.StatusServiceUnavailable, http.MethodGet, "healthz", nil, nil)

@@ -52,7 +52,7 @@ func TestAStreamIsQuietWhileNothingHappens(t *testing.T) {
 		live.take()
 		time.Sleep(time.Minute)
 		if got := live.take(); got == "" || strings.Trim(got, ": quiet\n") != "" {
-			t.Errorf("in a quiet minute it sent\n%s", got)
+			t.Errorf("in a minute without events the stream sent\n%s\nwant only comments", got)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 		gone := s.open(ctx, "events?view=list")
 		time.Sleep(time.Second)
 		if w := s.request(t, http.MethodGet, "events?view=list", nil, nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-			t.Errorf("a stream too many got the status %d", w.Code)
+			t.Errorf("a stream beyond MaxStreams got the status %d, want 503 with Retry-After", w.Code)
 		}
 		leave()
 		<-gone.done
@@ -155,7 +155,7 @@ func TestAStreamThatBeginsBeforeTheFirstScanSendsAllParts(t *testing.T) {
 		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
 		time.Sleep(time.Second)
 		if got := all.take() + one.take(); got != "" {
-			t.Errorf("before the first scan it sent\n%s", got)
+			t.Errorf("before the first scan the streams sent\n%s\nwant nothing", got)
 		}
 		close(d.lists)
 		time.Sleep(time.Second)

@@ -107,7 +107,7 @@ func TestEventsAreCounted(t *testing.T) {
 		short, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		if _, err := l.a.Mutex("x").Lock(short); err == nil {
-			t.Fatal("granted")
+			t.Fatal("Lock granted a held name")
 		}
 		got := make(chan *pawl.Lease)
 		go func() {
@@ -193,10 +193,10 @@ func TestATracedCallerGetsSpansOfItsWaitAndItsHold(t *testing.T) {
 		}
 		if hold.SpanContext().TraceID() == parent.TraceID() || len(hold.Links()) != 1 || hold.Links()[0].SpanContext.SpanID() != parent.SpanID() ||
 			hold.EndTime().Sub(hold.StartTime()) != 2*time.Second || hold.Status().Code != codes.Unset {
-			t.Errorf("the hold: %+v", hold)
+			t.Errorf("the span of the hold is %+v, want a trace of its own, linked to the caller, and 2s", hold)
 		}
 		if !slices.Contains(hold.Attributes(), attribute.Int64("pawl.fence", int64(fence))) || !slices.Contains(hold.Attributes(), attribute.String("pawl.name", "x")) {
-			t.Errorf("attributes: %v", hold.Attributes())
+			t.Errorf("the hold has the attributes %v, want the fence %d and the name x", hold.Attributes(), fence)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 			if !slices.ContainsFunc(counts, func(line string) bool {
 				return strings.HasPrefix(line, "pawl.hold.duration{pawl.outcome=released} 1 times")
 			}) {
-				t.Errorf("its counts are lost: %q", counts)
+				t.Errorf("the counts of the client that is gone are missing in %q", counts)
 			}
 			return
 		}

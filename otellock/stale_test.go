@@ -41,7 +41,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		}
 		o := &otellock.Options{MeterProvider: l.meters, Names: c.names}
 		if got := otellock.Stale(ctx, c.err, o); got != c.err {
-			t.Errorf("Stale returned %v for %v", got, c.err)
+			t.Errorf("Stale returned %v, want the error %v itself", got, c.err)
 		}
 		if otellock.Stale(ctx, nil, o) != nil || otellock.Stale(ctx, pawl.ErrHeld, o) == nil {
 			t.Error("Stale changed an error that is not stale")
@@ -49,7 +49,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		span.End()
 		l.want(fmt.Sprintf("pawl.stale.writes{%s} 1", c.attributes))
 		if events := l.spans.Ended()[0].Events(); len(events) != 1 || events[0].Name != "exception" {
-			t.Errorf("events of the span: %v", events)
+			t.Errorf("the span has the events %v, want one exception", events)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	w.queue(mutex("report", "web-2", 3380)) // redraws the row, and the focus stays in it
 	b.until("the waiter is shown", rowContains("report", "web-2:3380"))
 	if at := js[string](b, `document.activeElement.innerText`); at != "report" {
-		t.Errorf("when the row changed, the focus went to %q", at)
+		t.Errorf("when the row changed, the focus went to %q, want report", at)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.until("the name's page is there", `location.search == "?name=report" && `+isLive)

@@ -31,7 +31,7 @@ func TestThePageFollowsALease(t *testing.T) {
 	b.until("the next one has it", rowContains("report", "web-2:3380")+` && !`+rowContains("report", "web-1:4127"))
 	next := w.holders("report")[0].Fence
 	if next <= fence {
-		t.Errorf("the fence went from %d to %d", fence, next)
+		t.Errorf("the fence of the next holder is %d after %d, want it to rise", next, fence)
 	}
 	b.until("its fence is shown", row("report")+`.querySelector(".fence").innerText == `+quote(strconv.FormatUint(next, 10)))
 

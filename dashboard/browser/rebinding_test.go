@@ -26,7 +26,7 @@ func TestARebindingPageReadsNothing(t *testing.T) {
 	for _, path := range []string{"", "name?name=secret-plan", "events?view=list", "health", "metrics", "style.css"} {
 		b.visit(attackerURL+path, http.StatusMisdirectedRequest)
 		if text := b.text(); !strings.Contains(text, "does not answer for this host") {
-			t.Errorf("%s shows %s", path, text)
+			t.Errorf("%s shows %s, want that it does not answer for this host", path, text)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func (f *failureRecorder) Fatalf(format string, args ...any) { f.Errorf(format, 
 func TestOtherRowsFailTheTest(t *testing.T) {
 	file, tb := document(t), &failureRecorder{}
 	if Want(tb, file, head, []string{"| a | 2 |", "| gone | 3 |", "| b | 1 |"}); len(tb.all) > 0 {
-		t.Errorf("the same rows: %q", tb.all)
+		t.Errorf("the same rows in another order fail: %q", tb.all)
 	}
 	if Want(tb, file, head, []string{"| a | 2 |", "", "| b | 1 |"}); len(tb.all) != 1 || !strings.Contains(tb.all[0], "It has\n| gone | 3 |\n\nwant\n") {
-		t.Errorf("other rows: %q", tb.all)
+		t.Errorf("a missing row gives %q, want one failure that shows it", tb.all)
 	}
 	if Rows(tb, file, "| other |"); len(tb.all) != 2 {
 		t.Errorf("no such table: %q", tb.all)

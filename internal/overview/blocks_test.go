@@ -118,7 +118,7 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 			}
 		}
 		if b := w.Latest(t.Context(), 0).Blocks(); len(b.All) != 0 {
-			t.Errorf("%+v", b)
+			t.Errorf("the blocks are %+v, want none", b)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestBlocksAreBounded(t *testing.T) {
 			w.queue(t, claim("catalog", 1000+i))
 		}
 		if b := w.Latest(t.Context(), 0).Blocks(); len(b.All) != 10_000 {
-			t.Errorf("%d blocks", len(b.All))
+			t.Errorf("%d blocks, want 10 000", len(b.All))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestAHundredViewersCostAsMuchAsOne(t *testing.T) {
 			for range viewers {
 				all.Go(func() {
 					if n := followViews(ctx, w, "x"); n < 50 {
-						t.Errorf("it got %d views in a minute", n)
+						t.Errorf("a viewer got %d views in a minute, want 50 or more", n)
 					}
 				})
 			}
@@ -65,7 +65,7 @@ func TestWithoutViewersTheBackendIsNotRead(t *testing.T) {
 		n := w.requests()
 		time.Sleep(time.Hour)
 		if n == 0 || w.requests() != n {
-			t.Errorf("%d requests in a minute, then %d more", n, w.requests()-n)
+			t.Errorf("%d requests in a minute, then %d more; want some, then none", n, w.requests()-n)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestWithoutPushTheNextScanFindsChanges(t *testing.T) {
 		w.take(t, claim("job", 1))
 		time.Sleep(700 * time.Millisecond)
 		if v := w.View(); v.Row("job") == nil || v.Push {
-			t.Errorf("rows %v, push %v", v.Rows, v.Push)
+			t.Errorf("rows %v, push %v; want the row of job, without push", v.Rows, v.Push)
 		}
 	})
 }
@@ -143,12 +143,12 @@ func TestAHangingScanIsFollowedByANormalPause(t *testing.T) {
 		w.driver.hangs.Store(false)
 		time.Sleep(7 * time.Second) // the hanging call ends, and a pause follows
 		if v = w.View(); v.Err != nil || time.Since(v.ScannedAt) > time.Second {
-			t.Errorf("%v; last scan %v ago", v.Err, time.Since(v.ScannedAt))
+			t.Errorf("error %v, last scan %v ago; want none, and a scan within 1s", v.Err, time.Since(v.ScannedAt))
 		}
 		w.driver.hangs.Store(true)
 		time.Sleep(7 * time.Second)
 		if v = w.View(); v.ErrSince.Sub(since) < 10*time.Second {
-			t.Errorf("the second outage begins %v after the first", v.ErrSince.Sub(since))
+			t.Errorf("the second outage begins %v after the first, want 10s or more", v.ErrSince.Sub(since))
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestOneSlowScanIsFollowedByANormalPause(t *testing.T) {
 		w.driver.slow.Store(true)
 		time.Sleep(6 * time.Second)
 		if ago := time.Since(w.View().ScannedAt); ago > time.Second {
-			t.Errorf("last scan %v ago", ago)
+			t.Errorf("last scan %v ago, want 1s at most", ago)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestADamagedNameLeavesTheOthers(t *testing.T) {
 		w.driver.damaged.Store("broken row")
 		v := w.Latest(t.Context(), time.Second)
 		if len(v.Damaged) != 1 || v.Damaged[0].Name != "broken row" || v.Row("job") == nil || v.Err != nil {
-			t.Errorf("damaged %v, rows %v, %v", v.Damaged, v.Rows, v.Err)
+			t.Errorf("damaged %v, rows %v, error %v; want only the broken row damaged", v.Damaged, v.Rows, v.Err)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func TestPicturesAreAccessible(t *testing.T) {
 		files = append(files, found...)
 	}
 	if len(files) < len(pictures) {
-		t.Fatalf("there are only %q", files)
+		t.Fatalf("only these pictures were found: %q", files)
 	}
 	pages := readAllPages(t)
 	for _, file := range files {
@@ -113,22 +113,22 @@ func TestTheTablesOfADocumentAreRead(t *testing.T) {
 	}
 	own, held := tables[0], tables[1]
 	if own.heading != "Engine 1, one server" || own.what != "one goroutine, one name" || held.name != "held-10" {
-		t.Errorf("the heads of %+v", tables)
+		t.Errorf("the headings, names or descriptions are wrong in %+v", tables)
 	}
 	if x, ok := own.figure(own.rows[0], "cycles/s"); !ok || x != 14380 {
-		t.Errorf("cycles/s: %v, %v", x, ok)
+		t.Errorf("cycles/s is %v, %v; want 14380", x, ok)
 	}
 	if x, ok := own.figure(own.rows[1], "cycles/s"); ok {
 		t.Errorf("a contender that failed has %v", x)
 	}
 	if x, ok := held.figure(held.rows[0], "B/lease"); !ok || x != 930 {
-		t.Errorf("B/lease: %v, %v", x, ok)
+		t.Errorf("B/lease is %v, %v; want 930", x, ok)
 	}
 	rows, err := tableRows(dir, "x.md", "Bugs")
 	if err != nil || len(rows) != 2 || rows[1][1] != "315" {
-		t.Errorf("%q, %v", rows, err)
+		t.Errorf("the rows of Bugs are %q, %v; want a head and one row", rows, err)
 	}
 	if got := groupThousands(1234567); got != "1 234 567" {
-		t.Errorf("%q", got)
+		t.Errorf("1234567 is formatted as %q", got)
 	}
 }

@@ -144,11 +144,11 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		"../elsewhere": false, "LICENSE#grant": false, "ftp://example.org": false,
 	} {
 		if err := checkLink(pages, "README.md", to); (err == nil) != good {
-			t.Errorf("%s: %v", to, err)
+			t.Errorf("a link to %s: %v; is it good: %v", to, err, good)
 		}
 	}
 	got := linksOf("[a](x \"title\") ![b](y.svg)\n<img src=\"z.svg\">\n`[c](code)`\n[d]: https://example.org\n[e\nf](w)\n```\n[g](code)\n```\n")
 	if fmt.Sprint(got) != "[x y.svg w https://example.org z.svg]" {
-		t.Errorf("%q", got)
+		t.Errorf("the links are %q, want those outside code", got)
 	}
 }

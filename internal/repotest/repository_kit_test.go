@@ -126,7 +126,7 @@ func goFiles(t *testing.T, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s: %d files, %v", folder, len(paths), err)
+		t.Fatalf("%s has %d Go files, %v; want one or more", folder, len(paths), err)
 	}
 	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
 }

@@ -84,6 +84,6 @@ func TestViolationsPanicsAndHangsAreNotRepeated(t *testing.T) {
 		}
 	}
 	if f := failedPackages("FAIL\tp [build failed]\n"); len(f) != 1 || f[0].reasonNotToRepeat() != "it does not compile" {
-		t.Errorf("a failed build gives %+v", f)
+		t.Errorf("a failed build gives the failures %+v, want one that is not repeated", f)
 	}
 }

@@ -249,7 +249,7 @@ func TestNoPanelIsEmptyWithoutEvents(t *testing.T) {
 		}
 		m := labelValues.FindStringSubmatch(b.fillVariables(v.Definition))
 		if m == nil {
-			t.Errorf("the variable %s: %s", v.Name, v.Definition)
+			t.Errorf("the variable %s is no label_values query: %s", v.Name, v.Definition)
 		} else if found := i.query(m[1], end); len(found) == 0 || !found[0].Metric.Has(m[2]) {
 			t.Errorf("the variable %s has no values: %s", v.Name, v.Definition)
 		}
