@@ -111,8 +111,8 @@ func (h heldLock) lostCount() int {
 	}
 }
 
-// minTimeLeft polls up to a thousand leases for the duration. It returns the
-// shortest time that a lease had left, or a negative value if that is unknown.
+// minTimeLeft polls up to a thousand leases for the duration. It returns the shortest
+// time that a lease had left, or a negative value if that is unknown.
 func minTimeLeft(all []heldLock, duration time.Duration) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for until := time.Now().Add(duration); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
