@@ -47,9 +47,9 @@ func listURL(q overview.Query) string { return strings.TrimSuffix("./?"+listValu
 func (h *Handler) listPage(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
 	all, _ := listView(q)(h.latestView(r))
-	live := listValues(q)
-	live.Set("view", "list")
-	h.writePage(w, r, page{title: "Names", navLink: "./", live: "events?" + live.Encode(), body: []markup.Part{
+	streamValues := listValues(q)
+	streamValues.Set("view", "list")
+	h.writePage(w, r, page{title: "Names", navLink: "./", streamURL: "events?" + streamValues.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
 		region("div", "counts", all, class("counts")),

@@ -28,7 +28,7 @@ func (h *Handler) namePage(w http.ResponseWriter, r *http.Request) {
 	}
 	m := h.latestView(r)
 	all, _ := h.nameView(name)(m)
-	h.writePage(w, r, page{title: name, live: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
+	h.writePage(w, r, page{title: name, streamURL: "events?" + url.Values{"view": {"name"}, "name": {name}}.Encode(), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", isolatedText(name)), region("p", "how", all, class("how"))),
 		h.brokenMessage(r.URL.Query()),

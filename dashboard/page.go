@@ -26,11 +26,11 @@ func asset(name, kind string) http.HandlerFunc {
 
 // A page is a document with its layout.
 type page struct {
-	title   string
-	navLink string // of navLinks, or ""
-	status  int    // default: 200
-	live    string // the URL of its stream, or empty
-	body    []markup.Part
+	title     string
+	navLink   string // of navLinks, or ""
+	status    int    // default: 200
+	streamURL string // the URL of its stream, or empty
+	body      []markup.Part
 }
 
 func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, p page) {
@@ -44,7 +44,7 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, p page) {
 		markup.Script("theme.js", true),
 		markup.Script("app.js", false),
 	)
-	main := append([]markup.Part{markup.Attr("id", "main"), markup.If(p.live != "", "data-live", p.live)}, p.body...)
+	main := append([]markup.Part{markup.Attr("id", "main"), markup.If(p.streamURL != "", "data-live", p.streamURL)}, p.body...)
 	body := markup.El("body",
 		markup.El("a", class("skip"), markup.Link("href", "#main"), markup.Text("Skip to the content")),
 		h.header(p.navLink),

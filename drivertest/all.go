@@ -14,7 +14,7 @@ import (
 // testAll tests claims of several names, which are granted in one step or not at all.
 func testAll(s *suite) {
 	s.test("EachIsGrantedWithAFenceOfItsOwn", func(k *kit) {
-		claims := k.several(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
+		claims := k.newClaims(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
 		first := k.mutex(named(claims[3].Name))
 		before := k.a.wantGranted(first)
 		k.a.mustRelease(first)
@@ -39,7 +39,7 @@ func testAll(s *suite) {
 
 	s.test("ASingleClaimIsGrantedAsByAcquire", func(k *kit) {
 		for _, kind := range []func(...option) driver.Claim{k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }} {
-			claims := k.several(kind)
+			claims := k.newClaims(kind)
 			holder := k.mutex(named(claims[0].Name))
 			g := k.b.wantGranted(holder)
 			if held := k.a.wantNoneGranted(claims); held.Name != holder.Name || held.Holder.Fence != g.Fence {
@@ -59,7 +59,7 @@ func testAll(s *suite) {
 
 	s.test("NoneIsGrantedIfOneIsHeld", func(k *kit) {
 		for at := range 3 {
-			claims := k.several(k.mutex, k.mutex, k.mutex)
+			claims := k.newClaims(k.mutex, k.mutex, k.mutex)
 			holder := k.mutex(named(claims[at].Name))
 			g := k.b.wantGranted(holder)
 			held := k.a.wantNoneGranted(claims)
@@ -80,7 +80,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("TheErrorNamesTheFirstHeldName", func(k *kit) {
-		claims := k.several(k.mutex, k.mutex, k.mutex)
+		claims := k.newClaims(k.mutex, k.mutex, k.mutex)
 		for _, at := range []int{2, 1} {
 			k.b.wantGranted(k.reader(named(claims[at].Name)))
 			if held := k.a.wantNoneGranted(claims); held.Name != claims[at].Name {
@@ -90,7 +90,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("NoWaiterIsPassed", func(k *kit) {
-		claims := k.several(k.mutex, k.reader)
+		claims := k.newClaims(k.mutex, k.reader)
 		k.b.wantGranted(k.reader(named(claims[1].Name)))
 		k.b.wantPlace(k.mutex(named(claims[1].Name), queue(long)), 1)
 		if held := k.a.wantNoneGranted(claims); held.Name != claims[1].Name {
@@ -100,7 +100,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("AnExpiredHolderIsNotInTheWay", func(k *kit) {
-		claims := k.several(k.mutex, k.mutex)
+		claims := k.newClaims(k.mutex, k.mutex)
 		k.b.wantGranted(k.mutex(named(claims[1].Name), ttl(k.unit)))
 		k.a.wantNoneGranted(claims)
 		k.advancePast(k.unit)
@@ -108,7 +108,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("AnExpiredHolderIsFollowedByItsWaiter", func(k *kit) {
-		claims := k.several(k.mutex, k.mutex)
+		claims := k.newClaims(k.mutex, k.mutex)
 		waiter := k.mutex(named(claims[0].Name), queue(long))
 		k.b.wantGranted(k.mutex(named(waiter.Name), ttl(k.unit)))
 		k.b.wantPlace(waiter, 1)
@@ -130,7 +130,7 @@ func testAll(s *suite) {
 		var waiters [2]driver.Claim
 		var watches [2]*watchCall
 		for at := range cases {
-			cases[at] = k.several(k.mutex, k.mutex)
+			cases[at] = k.newClaims(k.mutex, k.mutex)
 			waiters[at] = k.mutex(named(cases[at][at].Name), queue(long))
 			if s.canWatch {
 				watches[at] = k.watch(waiters[at].Name)
@@ -166,7 +166,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("ValuesAreWrittenWithAllOrWithNone", func(k *kit) {
-		claims := k.several(k.mutex, k.mutex)
+		claims := k.newClaims(k.mutex, k.mutex)
 		value("one")(&claims[0])
 		risingValue("5")(&claims[1])
 		grants := k.a.wantAllGranted(claims)
@@ -191,7 +191,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("TheSameTokensAgainAreTheSameGrants", func(k *kit) {
-		claims := k.several(k.mutex, k.reader, k.mutex)
+		claims := k.newClaims(k.mutex, k.reader, k.mutex)
 		first := k.a.wantAllGranted(claims)
 		for i, g := range k.b.wantAllGranted(claims) {
 			if g.Fence != first[i].Fence {
@@ -206,7 +206,7 @@ func testAll(s *suite) {
 	})
 
 	s.test("TheyAreLeasesLikeAnyOther", func(k *kit) {
-		claims := k.several(k.mutex, k.mutex)
+		claims := k.newClaims(k.mutex, k.mutex)
 		for i := range claims {
 			claims[i].TTL, claims[i].LockDelay = k.unit, k.unit
 		}
@@ -226,9 +226,9 @@ func testAll(s *suite) {
 		s.test("LateClaimsChangeNothing", func(k *kit) {
 			slow := k.openSlow()
 			for _, w := range k.lateCtxEnds() {
-				claims := k.several(k.mutex, k.mutex)
+				claims := k.newClaims(k.mutex, k.mutex)
 				letArrive := slow.delayRequests()
-				k.wantGiveUp(w, slow.newCall("AcquireAll", func(ctx context.Context) error {
+				k.wantPromptReturn(w, slow.newCall("AcquireAll", func(ctx context.Context) error {
 					_, err := slow.acquireAll(ctx, claims)
 					return err
 				}))
@@ -243,7 +243,7 @@ func testAll(s *suite) {
 	}
 
 	s.test("InvalidClaimsAreRefused", func(k *kit) {
-		good := k.several(k.mutex, k.mutex)
+		good := k.newClaims(k.mutex, k.mutex)
 		for what, bad := range map[string][]driver.Claim{
 			"nothing":        nil,
 			"a name twice":   {good[0], k.mutex(named(good[0].Name))},
@@ -251,13 +251,13 @@ func testAll(s *suite) {
 			"one that waits": {good[0], k.mutex(named(good[1].Name), queue(long))},
 			"a forced one":   {good[0], k.mutex(named(good[1].Name), force)},
 			"a bad claim":    {good[0], k.mutex(named(good[1].Name), ttl(0))},
-			"too many":       k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll+1)...),
+			"too many":       k.newClaims(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll+1)...),
 		} {
 			_, err := k.a.acquireAll(k.ctx, bad)
 			k.wantInvalid(what, err)
 		}
 		k.wantFree(good[0].Name)
-		many := k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll)...)
+		many := k.newClaims(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll)...)
 		k.a.wantAllGranted(many)
 		for _, c := range many {
 			k.b.mustRelease(c)
@@ -268,7 +268,7 @@ func testAll(s *suite) {
 		section := section{limit: driver.Unlimited}
 		var turn atomic.Int64
 		k.runWorkers(8, 10, func(w *worker) error {
-			claims := k.severalAt("shared", k.mutex, k.mutex, k.mutex)
+			claims := k.newClaimsBelow("shared", k.mutex, k.mutex, k.mutex)
 			if turn.Add(1)%2 == 0 {
 				slices.Reverse(claims)
 			}
@@ -280,18 +280,18 @@ func testAll(s *suite) {
 	s.test("AfterCloseItIsErrClosed", func(k *kit) {
 		d := k.open()
 		k.mustClose(d)
-		if _, err := d.acquireAll(k.ctx, k.several(k.mutex, k.mutex)); !errors.Is(err, driver.ErrClosed) {
+		if _, err := d.acquireAll(k.ctx, k.newClaims(k.mutex, k.mutex)); !errors.Is(err, driver.ErrClosed) {
 			k.Errorf("AcquireAll: %v; want ErrClosed", err)
 		}
 	})
 }
 
-// several makes claims of new names, one of each kind.
-func (k *kit) several(kinds ...func(...option) driver.Claim) []driver.Claim {
-	return k.severalAt(fmt.Sprint(serial.Add(1)), kinds...)
+// newClaims makes claims of new names, one of each kind.
+func (k *kit) newClaims(kinds ...func(...option) driver.Claim) []driver.Claim {
+	return k.newClaimsBelow(fmt.Sprint(serial.Add(1)), kinds...)
 }
 
-// severalAt makes claims of names below a path.
+// newClaimsBelow makes claims of names below a path.
 func (k *kit) severalAt(path string, kinds ...func(...option) driver.Claim) []driver.Claim {
 	claims := make([]driver.Claim, len(kinds))
 	for i, kind := range kinds {

@@ -15,11 +15,11 @@ import (
 // counts the leases, and the lost ones. An op is a minute. In Brief the clients release
 // at once. In Kept they hold the name for three seconds, so they must renew each lease.
 func BenchmarkOneName(b *testing.B, open func(b *testing.B) driver.Driver) {
-	b.Run("Brief", func(b *testing.B) { oneName(b, open, 0) })
-	b.Run("Kept", func(b *testing.B) { oneName(b, open, 3*time.Second) })
+	b.Run("Brief", func(b *testing.B) { benchmarkOneName(b, open, 0) })
+	b.Run("Kept", func(b *testing.B) { benchmarkOneName(b, open, 3*time.Second) })
 }
 
-func oneName(b *testing.B, open func(b *testing.B) driver.Driver, work time.Duration) {
+func benchmarkOneName(b *testing.B, open func(b *testing.B) driver.Driver, work time.Duration) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var granted, lost, failed atomic.Int64

@@ -38,7 +38,7 @@ func testLateClaims(s *suite) {
 				g := k.a.wantGranted(k.mutex(named(held.Name)))
 				slow.wantHeld(k.mutex(named(held.Name)))
 				letArrive := slow.delayRequests()
-				k.wantGiveUp(w, slow.acquireCall(free), slow.acquireCall(held))
+				k.wantPromptReturn(w, slow.acquireCall(free), slow.acquireCall(held))
 				k.advancePast(2 * k.shortTimeout())
 				letArrive()
 				k.awaitArrival()
@@ -195,7 +195,7 @@ func testLateRepeats(s *suite) {
 		k.a.wantGranted(k.mutex())
 		slow.wantGranted(c)
 		letArrive := slow.delayRequests()
-		k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
+		k.wantPromptReturn(k.ctxEnds()[0], slow.acquireCall(c))
 		k.b.mustRelease(c)
 		next := k.mutex()
 		g := k.b.wantGranted(next)
@@ -212,7 +212,7 @@ func testLateRepeats(s *suite) {
 func (k *kit) repeatLate(slow *slowClient, c driver.Claim, released ...driver.Claim) {
 	k.Helper()
 	letArrive := slow.delayRequests()
-	k.wantGiveUp(k.ctxEnds()[0], slow.acquireCall(c))
+	k.wantPromptReturn(k.ctxEnds()[0], slow.acquireCall(c))
 	for _, r := range released {
 		k.b.mustRelease(r)
 	}
@@ -230,7 +230,7 @@ func testLateReleases(s *suite) {
 		slow.wantPlace(queued, 1)
 		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.delayRequests()
-			k.wantGiveUp(w, slow.releaseWithEndCall(held), slow.releaseWithEndCall(queued))
+			k.wantPromptReturn(w, slow.releaseWithEndCall(held), slow.releaseWithEndCall(queued))
 			k.advancePast(2 * k.shortTimeout())
 			letArrive()
 			k.awaitArrival()
@@ -245,7 +245,7 @@ func testLateReleases(s *suite) {
 		g := slow.wantGranted(held)
 		k.advancePast(0)
 		letArrive := slow.delayRequests()
-		k.wantGiveUp(k.ctxEnds()[0], slow.releaseWithEndCall(held))
+		k.wantPromptReturn(k.ctxEnds()[0], slow.releaseWithEndCall(held))
 		k.advancePast(2 * k.shortTimeout())
 		letArrive()
 		k.awaitArrival()
@@ -274,7 +274,7 @@ func testGivenUp(s *suite) {
 		g := slow.wantGranted(held)
 		for i, w := range k.ctxEnds() {
 			letArrive := slow.delayRequests()
-			k.wantGiveUp(w, slow.callsAll(k.nthName(i), held, g.Fence+1)...)
+			k.wantPromptReturn(w, slow.callOfEachMethod(k.nthName(i), held, g.Fence+1)...)
 			letArrive()
 		}
 	})
@@ -285,7 +285,7 @@ func testGivenUp(s *suite) {
 		first := far.acquireCall(k.mutex())
 		first.begin(k.ctx)
 		for _, w := range k.ctxEnds() {
-			k.wantGiveUp(w, far.acquireCall(k.mutex(named(k.nthName(1)))), far.acquireCall(k.mutex(named(k.nthName(2)))))
+			k.wantPromptReturn(w, far.acquireCall(k.mutex(named(k.nthName(1)))), far.acquireCall(k.mutex(named(k.nthName(2)))))
 		}
 		letArrive()
 		if err := first.wait(); err != nil {

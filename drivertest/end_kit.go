@@ -82,9 +82,9 @@ func (s *slowClient) releaseWithEndCall(c driver.Claim) *call {
 	})
 }
 
-// callsAll returns a call of each method, for name, and for held, which must be held.
-// fence is for Break.
-func (s *slowClient) callsAll(name string, held driver.Claim, fence uint64) []*call {
+// callOfEachMethod returns a call of each method, for name, and for held, which must be
+// held. fence is for Break.
+func (s *slowClient) callOfEachMethod(name string, held driver.Claim, fence uint64) []*call {
 	calls := []*call{
 		s.acquireCall(s.k.mutex(named(name))), s.acquireCall(s.k.mutex(named(held.Name), queue(long))), s.acquireCall(s.k.mutex(named(name), force)),
 		s.newCall("Renew", func(ctx context.Context) error {
@@ -150,9 +150,9 @@ func (k *kit) lateCtxEnds() []ctxEnd {
 	return k.ctxEnds()
 }
 
-// wantGiveUp makes calls with a ctx that ends while the requests are delayed. The calls
-// must return soon after that.
-func (k *kit) wantGiveUp(w ctxEnd, calls ...*call) {
+// wantPromptReturn makes calls with a ctx that ends while the requests are delayed. The
+// calls must return soon after that.
+func (k *kit) wantPromptReturn(w ctxEnd, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.shortTimeout())
 	defer cancel()

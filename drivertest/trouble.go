@@ -18,7 +18,7 @@ func testTrouble(s *suite) {
 		ctx, cancel := context.WithTimeout(k.ctx, k.suite.Patience/2)
 		defer cancel()
 		k.ownWaits.Add(int64(k.suite.Patience / 2)) // a driver may retry until then
-		calls := far.callsAll(k.name, held, g.Fence)
+		calls := far.callOfEachMethod(k.name, held, g.Fence)
 		for _, c := range calls {
 			c.begin(ctx)
 		}

@@ -430,7 +430,7 @@ func testValueLate(s *suite) {
 		g := slow.wantGranted(c)
 		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.delayRequests()
-			k.wantGiveUp(w, slow.renewCall(withValue(c, "late")), slow.releaseCall(withValue(c, "late")))
+			k.wantPromptReturn(w, slow.renewCall(withValue(c, "late")), slow.releaseCall(withValue(c, "late")))
 			k.advancePast(2 * k.shortTimeout())
 			k.b.mustRenewWith(withValue(c, "two"))
 			letArrive()
@@ -445,7 +445,7 @@ func testValueLate(s *suite) {
 		k.b.mustRelease(k.mustAcquire(k.mutex(value("one"))))
 		for _, w := range k.lateCtxEnds() {
 			letArrive := slow.delayRequests()
-			k.wantGiveUp(w, slow.acquireCall(k.mutex(value("late"))), slow.acquireCall(k.mutex(value("late"), force)))
+			k.wantPromptReturn(w, slow.acquireCall(k.mutex(value("late"))), slow.acquireCall(k.mutex(value("late"), force)))
 			k.advancePast(2 * k.shortTimeout())
 			letArrive()
 			k.awaitArrival()
