@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fenced matches a block of code in a document: its language, and the code.
-var fenced = regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$")
+// codeBlock matches a block of code in a document: its language, and the code.
+var codeBlock = regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$")
 
 // pairColumn is the first column of the right side of a pair in docs/coming-from.md.
 const pairColumn = 47
@@ -20,7 +20,7 @@ const pairColumn = 47
 func TestGoCodeInDocumentsParses(t *testing.T) {
 	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // the rest is the body of a function
 	for file, text := range sourceFiles(t, ".md") {
-		for _, block := range fenced.FindAllSubmatch(text, -1) {
+		for _, block := range codeBlock.FindAllSubmatch(text, -1) {
 			if code := imports.ReplaceAllString(string(block[2]), ""); string(block[1]) == "go" && !isPairOfCode(code) {
 				if _, err := format.Source([]byte(code)); err != nil {
 					t.Errorf("%s: %v in\n%s", file, err, code)
@@ -38,7 +38,7 @@ func TestComingFromShowsCompiledCode(t *testing.T) {
 		return space.ReplaceAllString(comment.ReplaceAllString(code, ""), "")
 	}
 	compiled, shown := plain(readFile(t, "example_coming_test.go")), 0
-	for _, block := range fenced.FindAllStringSubmatch(readFile(t, "docs/coming-from.md"), -1) {
+	for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, "docs/coming-from.md"), -1) {
 		code := block[2]
 		if isPairOfCode(code) {
 			lines := strings.Split(code, "\n")
@@ -73,7 +73,7 @@ func TestUsesShowsExamplesThatRun(t *testing.T) {
 		}
 	}
 	page := readFile(t, "docs/uses.md")
-	blocks, shown := fenced.FindAllStringSubmatch(page, -1), 0
+	blocks, shown := codeBlock.FindAllStringSubmatch(page, -1), 0
 	for i, block := range blocks {
 		if block[1] != "go" {
 			continue
