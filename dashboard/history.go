@@ -31,7 +31,7 @@ func (h *Handler) history(m renderContext, name string) markup.HTML {
 			[]string{"Fence", "Holder", "Waited", "Held", "Ended"}, rows)),
 		text("p", fmt.Sprintf("Remembered here, by this process, since %s: the last %d leases of each of the last %d names. "+
 			"Leases that began and ended between two scans are missing.",
-			record.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MaxLeases, overview.MaxNames), class("aside")))
+			record.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MaxHistoryLeases, overview.MaxHistoryNames), class("aside")))
 }
 
 // endWords says how a lease ended.

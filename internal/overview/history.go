@@ -11,8 +11,8 @@ import (
 
 // The limits of a History.
 const (
-	MaxNames  = 1000 // it keeps the names with the latest events
-	MaxLeases = 50   // of each name; it keeps the latest
+	MaxHistoryNames  = 1000 // it keeps the names with the latest events
+	MaxHistoryLeases = 50   // of each name; it keeps the latest
 )
 
 // History records the leases that Run has seen. It compares scans, so it misses a lease
@@ -154,7 +154,7 @@ func (m *History) recordClaimsLocked(r *Row) {
 				break
 			}
 		}
-		if p.leases = append(p.leases, l); len(p.leases) > MaxLeases {
+		if p.leases = append(p.leases, l); len(p.leases) > MaxHistoryLeases {
 			p.leases = slices.Delete(p.leases, 0, 1)
 		}
 	}
@@ -169,7 +169,7 @@ func (m *History) recordLocked(name string) *nameRecord {
 	}
 	p := &nameRecord{name: name}
 	m.names[name], p.place = p, m.order.PushFront(p)
-	if m.order.Len() > MaxNames {
+	if m.order.Len() > MaxHistoryNames {
 		oldest := m.order.Remove(m.order.Back()).(*nameRecord) //nolint:forcetypeassert // it has no others
 		delete(m.names, oldest.name)
 	}

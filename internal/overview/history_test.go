@@ -85,10 +85,10 @@ func TestHistoryUsesTheBackendsClock(t *testing.T) {
 
 func TestHistoryIsBounded(t *testing.T) {
 	withFixture(t, &overview.Options{BackgroundInterval: time.Second}, func(t *testing.T, w *fixture) {
-		for i := range overview.MaxNames + 500 {
+		for i := range overview.MaxHistoryNames + 500 {
 			w.take(t, claim(fmt.Sprintf("n%d", i), 1))
 		}
-		for range overview.MaxLeases + 10 {
+		for range overview.MaxHistoryLeases + 10 {
 			c := claim("busy", 2)
 			w.take(t, c)
 			time.Sleep(4 * time.Second)
@@ -96,16 +96,16 @@ func TestHistoryIsBounded(t *testing.T) {
 			time.Sleep(4 * time.Second)
 		}
 		known := 1 // busy
-		for i := range overview.MaxNames + 500 {
+		for i := range overview.MaxHistoryNames + 500 {
 			if w.History().Of(fmt.Sprintf("n%d", i)) != nil {
 				known++
 			}
 		}
-		if known != overview.MaxNames {
-			t.Errorf("it has %d names, want %d", known, overview.MaxNames)
+		if known != overview.MaxHistoryNames {
+			t.Errorf("it has %d names, want %d", known, overview.MaxHistoryNames)
 		}
-		if all := w.History().Of("busy"); len(all) != overview.MaxLeases || all[0].Fence <= all[1].Fence {
-			t.Errorf("it has %d leases, want the last %d, the latest first", len(all), overview.MaxLeases)
+		if all := w.History().Of("busy"); len(all) != overview.MaxHistoryLeases || all[0].Fence <= all[1].Fence {
+			t.Errorf("it has %d leases, want the last %d, the latest first", len(all), overview.MaxHistoryLeases)
 		}
 	})
 }
