@@ -124,9 +124,8 @@ func saveGrowth(folder, engine string, all []stepCosts) error {
 	return os.WriteFile(filepath.Join(folder, engine+".json"), text, 0o600)
 }
 
-// printGrowthOverview prints a table of all engines in a folder: the processor time of
-// each step at a load of 10 and at the largest load. It also draws a picture of each
-// engine.
+// printGrowthOverview prints a table of all engines in a folder: each step's processor
+// time at a load of 10 and at the largest load. It also draws a picture of each engine.
 func printGrowthOverview(w io.Writer, folder string) error {
 	var names []string
 	costsByEngine := map[string]map[string]stepCosts{}

@@ -69,8 +69,7 @@ func (s scenario) wanted(e engine, prefixes string) bool {
 	return hasPrefix(s.name, prefixes)
 }
 
-// hasPrefix reports whether a name begins with one of prefixes, which are separated by
-// commas.
+// hasPrefix reports whether a name begins with one of prefixes, separated by commas.
 func hasPrefix(name, prefixes string) bool {
 	return slices.ContainsFunc(strings.Split(prefixes, ","), func(p string) bool { return strings.HasPrefix(name, p) })
 }
