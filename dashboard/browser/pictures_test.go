@@ -40,8 +40,7 @@ func TestPictures(t *testing.T) {
 	b.pictures("name", w.url+"name?name=invoice-run", `document.getElementById("past").innerText.includes("held now")`)
 }
 
-// makePastLeases makes some leases of a name that begin and end in real time, for its
-// timeline.
+// makePastLeases makes leases that begin and end in real time, for a name's timeline.
 func makePastLeases(b *tab, s *scene, w *world) {
 	b.visit(w.url+"name?name=invoice-run", http.StatusOK)
 	b.until("the page is live", isLive)
