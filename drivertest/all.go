@@ -292,7 +292,7 @@ func (k *kit) newClaims(kinds ...func(...option) driver.Claim) []driver.Claim {
 }
 
 // newClaimsBelow makes claims of names below a path.
-func (k *kit) severalAt(path string, kinds ...func(...option) driver.Claim) []driver.Claim {
+func (k *kit) newClaimsBelow(path string, kinds ...func(...option) driver.Claim) []driver.Claim {
 	claims := make([]driver.Claim, len(kinds))
 	for i, kind := range kinds {
 		claims[i] = kind(named(fmt.Sprintf("%s/%s/%d", k.name, path, i)))
