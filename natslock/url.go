@@ -29,7 +29,7 @@ type parsedURL struct {
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
 
 // parseURL reads a URL. An error about a parameter has only its name, because the value
-// may be a password.
+// may be a password. An error about TLS also has the name of the file.
 func parseURL(u *url.URL) (*parsedURL, error) {
 	query, err := driver.URLParameters(u, "nats URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {

@@ -113,7 +113,7 @@ func without(nodes []int, node int) []int {
 	return slices.DeleteFunc(slices.Clone(nodes), func(i int) bool { return i == node })
 }
 
-// recordRenewal records a successful renewal that was sent at sent.
+// recordRenewal records a successful renewal, whose request was sent at the time sent.
 func (hs *holdings) recordRenewal(l driver.LeaseRef, sent time.Time) {
 	hs.update(l.Token, l.Name, func(h *holding) {
 		h.claim.TTL, h.until = l.TTL, time.Now().Add(l.TTL)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -57,7 +58,7 @@ func ParseTLS(query url.Values, argument string) (*TLS, error) {
 	if query.Has("ca_cert") {
 		t.ca = query.Get("ca_cert")
 		if t.Roots() == nil {
-			return nil, invalid("has ca_cert="+strconv.Quote(t.ca)+", which cannot be read or has no certificate", "a PEM file")
+			return nil, invalid("has ca_cert="+quoteFile(t.ca)+", which cannot be read or has no certificate", "a PEM file")
 		}
 	}
 	if query.Has("client_cert") != query.Has("client_key") {
@@ -67,7 +68,7 @@ func ParseTLS(query url.Values, argument string) (*TLS, error) {
 		t.cert, t.key = query.Get("client_cert"), query.Get("client_key")
 		_, err := t.certificate()
 		if path, ok := errors.AsType[*os.PathError](err); ok {
-			return nil, invalid("has client_cert and client_key, and "+strconv.Quote(path.Path)+" cannot be read", "two PEM files")
+			return nil, invalid("has client_cert and client_key, and "+quoteFile(path.Path)+" cannot be read", "two PEM files")
 		}
 		if err != nil {
 			return nil, invalid("has client_cert and client_key, which are no certificate and its key", "two PEM files")
@@ -75,6 +76,15 @@ func ParseTLS(query url.Values, argument string) (*TLS, error) {
 		t.config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.certificate() }
 	}
 	return t, nil
+}
+
+// quoteFile quotes the name of a file. It hides a key or certificate that was passed in
+// place of a name.
+func quoteFile(name string) string {
+	if strings.Contains(name, "-----BEGIN") {
+		return "(the text of a PEM file)"
+	}
+	return strconv.Quote(name)
 }
 
 // Config returns the configuration for one connection, or nil if t is nil.

@@ -39,6 +39,7 @@ func TestParseTLSRefusesInvalidParameters(t *testing.T) {
 		"client_key=a":                                  "without client_key",
 		"client_cert=/nowhere&client_key=/nowhere":      "/nowhere",
 		"client_cert=" + empty + "&client_key=" + empty: "no certificate and its key",
+		"client_cert=" + empty + "&client_key=-----BEGIN+s3cret": "the text of a PEM file",
 	} {
 		query, err := url.ParseQuery(raw)
 		basictest.NoError(t, err)
