@@ -113,11 +113,11 @@ func normalized(t *testing.T, text, dir string) string {
 
 var (
 	exampleOwner = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
-	heldError    = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
+	errHeld      = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
 		Owner: exampleOwner, Fence: 1763626152000001, Permits: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
 	}}
-	lostError        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
-	unreachableError = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
+	errLost        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
+	errUnreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
 )
 
 // sayClaims prints the messages of claims.
@@ -131,11 +131,11 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 		timedOut bool
 		err      error
 	}{
-		{"held, with -n", tryJob, false, heldError},
-		{"held, with -w 1m", j, true, heldError},
+		{"held, with -n", tryJob, false, errHeld},
+		{"held, with -w 1m", j, true, errHeld},
 		{"no answer, with -w 1m", j, true, context.DeadlineExceeded},
-		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachableError)},
-		{"unavailable", j, false, unreachableError},
+		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, errUnreachable)},
+		{"unavailable", j, false, errUnreachable},
 	} {
 		fmt.Fprintf(out, "\n# %s\n", c.what)
 		v.sayError(c.j.claimError(c.timedOut, c.err).(*exit).err)
@@ -147,9 +147,9 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
 	o := (&claimFlags{verbose: true}).options(v, &location{v: v}).Observer
-	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: heldError})
+	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: errHeld})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
-	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachableError})
+	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: errUnreachable})
 	noError(t, c.Close())
 	fmt.Fprint(out, "\n# lost before the start\n")
 	j.signals = make(chan os.Signal)
@@ -158,7 +158,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
 	o = (&election{job: &job{v: v}}).observe((&claimFlags{}).options(v, &location{v: v})).Observer
 	for range 2 { // printed once
-		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachableError})
+		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: errUnreachable})
 	}
 
 	fmt.Fprint(out, "\n# bench\n")
@@ -171,7 +171,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *output) {
 func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 	t.Helper()
 	fmt.Fprint(out, "\n# lost while the command runs\n")
-	v.sayLost(lostError)
+	v.sayLost(errLost)
 	v.sayTooLong("x", time.Hour)
 	v.say("%s", notPrinted(12))
 	v.warnUndelivered(syscall.SIGTERM, syscall.EPERM)
@@ -179,13 +179,13 @@ func sayLosses(t *testing.T, out *bytes.Buffer, v *output) {
 	v.sayDone("x", []byte("2026-01-02"), 0)
 	v.sayDone("x", []byte("2026-01-02T03:04:05.000000000Z"), time.Hour)
 	v.sayError(task{key: "2026-01-02"}.checkForm("x", []byte("k1")))
-	v.sayError(notRecorded(unreachableError).(*exit).err)
+	v.sayError(notRecorded(errUnreachable).(*exit).err)
 	v.sayError((&job{stopsWaiting: true, storeDone: func(jobLease) error { return nil }}).recordDone(nil).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)
-	v.warnReleased(lostError)
-	v.warnReleased(unreachableError)
+	v.warnReleased(errLost)
+	v.warnReleased(errUnreachable)
 	v.warnNotReleased("x")
 
 	script := filepath.Join(t.TempDir(), "no-interpreter")
