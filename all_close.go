@@ -20,8 +20,8 @@ const firstLeaseTimeout = 100 * time.Millisecond
 // for it, and then find the others free. Group.acquire sorts the leases, so that the
 // first name is the same for all of these callers.
 //
-// releaseAll waits until bound ends, and no longer than one request may take. Then the
-// client releases the rest in the background. ctx has the values for the Observer.
+// releaseAll stops waiting when bound ends, or after the time limit of one request. Then
+// the client releases the rest in the background. ctx has the values for the Observer.
 func releaseAll(ctx, bound context.Context, leases []*Lease, unused bool) error {
 	longest := time.Duration(0)
 	for _, l := range leases {

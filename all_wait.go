@@ -158,7 +158,7 @@ func tryAll(ctx context.Context, parts []*locker, all *GroupLease, m mode) (next
 }
 
 // attemptAll makes one attempt at each of the claims, and stops at the first that fails.
-// Without oneByOne it makes no attempt if the claims need more than one step.
+// Without oneByOne it grants nothing if the claims need more than one step.
 func attemptAll(ctx context.Context, parts []*locker, claims []*claim, all *[]*Lease, oneByOne bool) (at int, err error) {
 	stepMax := driver.MaxAll
 	if !oneClient(parts) {
@@ -187,8 +187,8 @@ func oneClient(parts []*locker) bool {
 }
 
 // endsCall reports whether this error ends the whole call. If a claim compares the value,
-// every failed attempt ends the call. An unanswered attempt may have written a value that
-// would refuse the next attempt, as if another client had written it.
+// each error except ErrHeld does. An attempt without an answer may have written a value
+// that would refuse the next attempt, as if another client had written it.
 func endsCall(claims []*claim, err error) bool {
 	compares := func(cl *claim) bool { return cl.ValueBelow != nil }
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || isPermanent(err) ||

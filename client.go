@@ -72,8 +72,8 @@ func init() {
 
 func (c *Client) isMade() bool { return c != nil && c.core != nil }
 
-// checkUsable refuses a call of a client that New has not made, that is closed, or that
-// has a bad namespace.
+// checkUsable refuses a call of a client that is a zero value, nil or closed, or that has
+// a bad namespace.
 func (c *Client) checkUsable(ctx context.Context) error {
 	if !c.isMade() {
 		return errNotMade

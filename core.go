@@ -22,7 +22,7 @@ type core struct {
 	driver     driver.Driver
 	backend    string            // the backend's name and location, for messages
 	properties driver.Properties // the Properties of the driver at the beginning
-	isSignaler bool              // the driver, or a driver that it wraps, is a Signaler
+	isSignaler bool              // driver.As finds a Signaler; a wrapper without Unwrap hides that its backend pushes
 	settings   settings
 	observer   *Observer
 	now        func() clock.Reading
@@ -31,7 +31,7 @@ type core struct {
 	queues   *localqueue.Queues[*claim]
 	inboxes  *inbox.Inboxes[*hold]
 	renewals *keepalive.Renewals[*hold]
-	returner *returner.Returner[*claim] // releases unconfirmed, lost and unknown claims, and at Close all leases
+	returner *returner.Returner[*claim] // unconfirmed releases, lost leases, unknown outcomes, and at Close all leases
 
 	claims       *calls             // calls that claim; no call enters once Close or Shutdown has begun
 	releases     *calls             // calls of Release, Confirm and SetValue; no call enters once Close ends the leases

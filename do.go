@@ -42,7 +42,7 @@ func do[L anyLease](ctx context.Context, lease L, err error, f func(ctx context.
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = lease.end(ctx, !ran) }() // releases the lease if f does not run or return
+	defer func() { _ = lease.end(ctx, !ran) }() // releases the lease if f does not run, or does not return
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
