@@ -33,8 +33,8 @@ type HeldError struct {
 
 	// RetryAfter is the time for which a claim is refused, unless another client sends a
 	// request: until a closed name opens, or until Holder's lease and lock-delay end. If
-	// the claim would fit beside the holders, it ends when the first waiter's place
-	// expires, if that is sooner. 0 means that the driver does not know.
+	// the claim would fit beside the holders, it is at most the time until the first
+	// waiter's place expires. 0 means that the driver does not know.
 	RetryAfter time.Duration
 }
 

@@ -18,7 +18,7 @@ const (
 )
 
 // A statement may store a fence that the check then refuses. That does no harm, because
-// that fence was granted, too, and is below the column seen.
+// that fence was granted, too, and is below the value of the column seen.
 const (
 	// The resource is bytes, because PostgreSQL reads text in the session's encoding.
 	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)

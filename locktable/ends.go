@@ -32,8 +32,8 @@ func (e *Entry) unused(now Instant) bool {
 		!slices.ContainsFunc(e.Marks, func(m Mark) bool { return m.Until > now })
 }
 
-// Ends returns the instant from which the entry has only its last fence and its value, if
-// it has no Overflow. It is never earlier than the last fence or Value.At.
+// Ends returns the instant from which only the last fence and the value count, if e has
+// no Overflow. It is never earlier than the last fence or Value.At.
 func (e *Entry) Ends() Instant {
 	ends := max(e.Closed, e.Overflow.FirstExpiry, e.Value.At)
 	for _, h := range e.Holders {

@@ -101,8 +101,8 @@ func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
 		metric.WithDescription("Writes that were refused, because their fence was stale."))
 }
 
-// prepareAttributes makes all attributes, and starts the counters at 0. A counter has no
-// rate when it appears, so without that an alert would miss the first lost lease.
+// prepareAttributes makes all attributes, and starts the counters at 0. A counter that
+// appears with its first event has no rate then, so an alert would miss the first loss.
 func (i *instruments) prepareAttributes(stale metric.Int64Counter) {
 	ctx := context.Background()
 	prepareLabel := func(key, value string) metric.MeasurementOption {

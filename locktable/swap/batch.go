@@ -15,8 +15,8 @@ import (
 // A client computes some hundred steps within a window, even on a busy machine; beyond
 // stepsPerWindow, each step makes the window wider by windowPerStep. The table retries
 // the failed steps together once, and again while each try halves their number. If some
-// of the remaining steps are late, it splits them into splitFactor parts. Otherwise it
-// runs them one by one.
+// of the remaining steps are late, it retries the remaining steps in splitFactor parts.
+// Otherwise it runs them one by one.
 const (
 	maxBatchSteps  = 1024
 	stepsPerWindow = 500
@@ -81,7 +81,7 @@ func (t *Table) runBatch(ctx context.Context, steps []locktable.Step, groups []g
 }
 
 // oneByOne runs the steps of some names, one after the other. busy has the steps whose
-// name another step of this client kept locked for lockWait.
+// name another step of this client kept locked until lockWait had passed.
 func (t *Table) oneByOne(
 	ctx context.Context, lockWait time.Duration, steps []locktable.Step, groups []group,
 	f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error,

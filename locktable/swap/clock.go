@@ -64,7 +64,7 @@ func (c *Clock) width() time.Duration {
 func (c *Clock) MaxWindow() time.Duration { return maxWindow + 2*c.Tick }
 
 // Ask returns the result of Window. If the client has to ask the server, Ask first calls
-// ask, which sends the request, and calls Learn with the answer. Ask calls ask again if a
+// ask, which sends the request and calls Learn with the answer. Ask calls ask again if a
 // concurrent swap finds out that the known time is wrong.
 func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
 	for {
