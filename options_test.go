@@ -37,7 +37,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	}
 	for name, o := range map[string]pawl.LockOption{"default": nil, "least": pawl.WithTTL(time.Second), "short": pawl.WithMaxHold(time.Second)} {
 		if _, err := c.Mutex(name, o).TryLock(t.Context()); err != nil {
-			t.Errorf("with the TTL %q TryLock returns %v", name, err)
+			t.Errorf("with the option %q TryLock returns %v", name, err)
 		}
 	}
 }

@@ -27,8 +27,8 @@ func inBubble(t *testing.T, f func(t *testing.T, b *pawltest.Backend)) {
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 
-// lockName takes the lock of a name. awaitLoss waits until it is lost, and returns the
-// reason and how long that took.
+// lockName takes the lock of a name. awaitLoss waits until the lease is lost, and returns
+// the reason and how long it waited.
 func lockName(t *testing.T, c *pawl.Client, name string) (awaitLoss func() (pawl.Reason, time.Duration)) {
 	t.Helper()
 	lease := must(c.Mutex(name).Lock(t.Context()))(t)

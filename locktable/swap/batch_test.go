@@ -42,8 +42,8 @@ func (c *countingClient) Swap(ctx context.Context, swaps []swap.Swap) ([]swap.Sw
 }
 
 // A thousand renewals are one request, even if computing them takes longer than a window.
-// If computing them takes many times as long, they are a few requests. The swaps of a
-// request that failed are again one request.
+// If computing them takes many times as long, they are a few requests. If some swaps of a
+// request fail, these are again one request.
 func TestAThousandRenewalsAreFewRequests(t *testing.T) {
 	for what, tt := range map[string]struct {
 		perStep time.Duration

@@ -28,6 +28,7 @@ func queuedClaim() driver.Claim {
 		TTL: time.Minute, QueueTTL: time.Minute, Queue: true,
 	}
 }
+
 func tryClaim() driver.Claim { c := queuedClaim(); c.Queue = false; return c }
 
 func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {
@@ -154,8 +155,8 @@ func TestARenewalOvertakesTheClaimsOfItsProcess(t *testing.T) {
 	})
 }
 
-// To lock and release costs each client of a crowd about as many requests as it costs
-// each of a few clients, although the crowd joins and gives up at once. Few swaps fail.
+// A lock and its release cost about as many requests in a crowd as among a few clients,
+// although the crowd joins at once, and gives up at once in the end. Few swaps fail.
 func TestACycleInACrowdCostsFewRequests(t *testing.T) {
 	for processes, most := range map[int]struct{ requests, failed float64 }{8: {3.3, 0.1}, 64: {4.5, 0.8}} {
 		bubble.Test(t, func(t *testing.T) {
