@@ -46,24 +46,24 @@ type fixture struct {
 
 func newFixture(t *testing.T, names bool) *fixture {
 	t.Helper()
-	l := &fixture{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
-	l.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(l.spans))
-	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader))
-	observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces, Names: names}))(t)
+	fx := &fixture{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	fx.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(fx.spans))
+	fx.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(fx.reader))
+	observer := mustGet(otellock.New(&otellock.Options{MeterProvider: fx.meters, TracerProvider: fx.traces, Names: names}))(t)
 	memory := memlock.NewMemory(nil)
-	l.a = mustGet(pawl.New(memory.Driver(), &pawl.Options{Observer: observer, TTL: 9 * time.Second}))(t)
-	l.b = mustGet(pawl.New(memory.Driver(), nil))(t)
-	t.Cleanup(func() { _ = errors.Join(l.a.Close(), l.b.Close()) })
-	l.initialCounts = l.counts()
-	return l
+	fx.a = mustGet(pawl.New(memory.Driver(), &pawl.Options{Observer: observer, TTL: 9 * time.Second}))(t)
+	fx.b = mustGet(pawl.New(memory.Driver(), nil))(t)
+	t.Cleanup(func() { _ = errors.Join(fx.a.Close(), fx.b.Close()) })
+	fx.initialCounts = fx.counts()
+	return fx
 }
 
 // counts returns all data points, in a form that is easy to compare: "metric{attributes}
 // n".
-func (l *fixture) counts() (all []string) {
-	l.t.Helper()
+func (fx *fixture) counts() (all []string) {
+	fx.t.Helper()
 	var data metricdata.ResourceMetrics
-	noError(l.t, l.reader.Collect(context.Background(), &data))
+	noError(fx.t, fx.reader.Collect(context.Background(), &data))
 	line := func(m metricdata.Metrics, set attribute.Set, n any) {
 		all = append(all, fmt.Sprintf("%s{%s} %v", m.Name, set.Encoded(attribute.DefaultEncoder()), n))
 	}
@@ -79,7 +79,7 @@ func (l *fixture) counts() (all []string) {
 					line(m, p.Attributes, p.Value)
 				}
 			default:
-				l.t.Errorf("%s is a %T", m.Name, m.Data)
+				fx.t.Errorf("%s is a %T", m.Name, m.Data)
 			}
 		}
 	}
@@ -88,37 +88,37 @@ func (l *fixture) counts() (all []string) {
 }
 
 // want checks that these counts, and only these, differ from the first ones.
-func (l *fixture) want(want ...string) {
-	l.t.Helper()
-	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.initialCounts, line) })
+func (fx *fixture) want(want ...string) {
+	fx.t.Helper()
+	got := slices.DeleteFunc(fx.counts(), func(line string) bool { return slices.Contains(fx.initialCounts, line) })
 	if !slices.Equal(got, want) {
-		l.t.Errorf("counted:\n%q\nwant:\n%q", got, want)
+		fx.t.Errorf("counted:\n%q\nwant:\n%q", got, want)
 	}
 }
 
 func TestEventsAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
+		fx := newFixture(t, false)
 		ctx := t.Context()
-		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
-		if _, err := l.a.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
+		other := mustGet(fx.b.Mutex("x").Lock(ctx))(t)
+		if _, err := fx.a.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
 			t.Fatal(err)
 		}
 		short, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		if _, err := l.a.Mutex("x").Lock(short); err == nil {
+		if _, err := fx.a.Mutex("x").Lock(short); err == nil {
 			t.Fatal("Lock granted a held name")
 		}
 		got := make(chan *pawl.Lease)
 		go func() {
-			lease, err := l.a.Mutex("x").Lock(ctx)
+			lease, err := fx.a.Mutex("x").Lock(ctx)
 			if err != nil {
 				t.Error(err)
 			}
 			got <- lease
 		}()
 		synctest.Wait()
-		l.want(
+		fx.want(
 			`pawl.wait.duration{pawl.outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{pawl.outcome=held} 1 times, 0 s`,
 			`pawl.waiting{} 1`,
 		)
@@ -127,18 +127,18 @@ func TestEventsAreCounted(t *testing.T) {
 		lease := <-got
 		time.Sleep(4 * time.Second)
 		noError(t, lease.Release(ctx))
-		lost := mustGet(l.a.Mutex("x").Lock(ctx))(t)
+		lost := mustGet(fx.a.Mutex("x").Lock(ctx))(t)
 		time.Sleep(time.Second)
-		noError(t, l.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}))
+		noError(t, fx.b.Break(ctx, "x", lost.Fence(), &pawl.BreakOptions{Delay: -1}))
 		<-lost.Done()
 		synctest.Wait()
-		l.want(
+		fx.want(
 			`pawl.hold.duration{pawl.outcome=lost} 1 times, 1 s`, `pawl.hold.duration{pawl.outcome=released} 1 times, 4 s`,
 			`pawl.lost{pawl.reason=broken} 1`,
 			`pawl.wait.duration{pawl.outcome=acquired} 2 times, 3 s`,
 			`pawl.wait.duration{pawl.outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{pawl.outcome=held} 1 times, 0 s`,
 		)
-		if ended := l.spans.Ended(); len(ended) != 0 {
+		if ended := fx.spans.Ended(); len(ended) != 0 {
 			t.Errorf("a caller without a trace has the spans %v", ended)
 		}
 	})
@@ -147,9 +147,9 @@ func TestEventsAreCounted(t *testing.T) {
 // An alert compares a counter with its earlier value. A counter that appears with the
 // first lost lease has no earlier value.
 func TestCountersBeginAtZero(t *testing.T) {
-	l := newFixture(t, false)
-	l.initialCounts = nil
-	l.want(
+	fx := newFixture(t, false)
+	fx.initialCounts = nil
+	fx.want(
 		`pawl.held{} 0`,
 		`pawl.lost{pawl.reason=broken} 0`, `pawl.lost{pawl.reason=closed} 0`, `pawl.lost{pawl.reason=expired} 0`,
 		`pawl.lost{pawl.reason=max_hold} 0`, `pawl.lost{pawl.reason=unhealthy} 0`, `pawl.lost{pawl.reason=unreachable} 0`,
@@ -160,9 +160,9 @@ func TestCountersBeginAtZero(t *testing.T) {
 
 func TestNamesAreExportedOnlyWithTheOption(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, true)
-		noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
-		l.want(
+		fx := newFixture(t, true)
+		noError(t, fx.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
+		fx.want(
 			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{pawl.name=x,pawl.outcome=released} 1 times, 0 s`,
 			`pawl.wait.duration{pawl.name=x,pawl.outcome=acquired} 1 times, 0 s`, `pawl.waiting{pawl.name=x} 0`,
 		)
@@ -171,19 +171,19 @@ func TestNamesAreExportedOnlyWithTheOption(t *testing.T) {
 
 func TestATracedCallerGetsSpansOfItsWaitAndItsHold(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
-		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
-		other := mustGet(l.b.Mutex("x").Lock(ctx))(t)
+		fx := newFixture(t, false)
+		ctx, caller := fx.traces.Tracer("test").Start(t.Context(), "caller")
+		other := mustGet(fx.b.Mutex("x").Lock(ctx))(t)
 		time.AfterFunc(3*time.Second, func() { _ = other.Release(ctx) })
 		var fence uint64
-		err := l.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
+		err := fx.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
 			fence, _ = pawl.FenceOf(ctx, "x")
 			time.Sleep(2 * time.Second)
 			return nil
 		})
 		noError(t, err)
 		caller.End()
-		ended := l.spans.Ended()
+		ended := fx.spans.Ended()
 		if len(ended) != 3 || ended[0].Name() != "pawl wait" || ended[1].Name() != "pawl hold" {
 			t.Fatalf("spans: %v", ended)
 		}
@@ -203,10 +203,10 @@ func TestATracedCallerGetsSpansOfItsWaitAndItsHold(t *testing.T) {
 
 func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
-		lease := mustGet(l.a.Mutex("x").Lock(t.Context()))(t)
+		fx := newFixture(t, false)
+		lease := mustGet(fx.a.Mutex("x").Lock(t.Context()))(t)
 		mustGet(lease.Detach(t.Context()))(t)
-		l.want(`pawl.hold.duration{pawl.outcome=detached} 1 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1 times, 0 s`)
+		fx.want(`pawl.hold.duration{pawl.outcome=detached} 1 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1 times, 0 s`)
 	})
 }
 
@@ -214,51 +214,51 @@ func TestADetachedLeaseIsNotCountedAsHeld(t *testing.T) {
 // collects the metrics.
 func TestReadingTheMetricsRecordsAllMeasurements(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
+		fx := newFixture(t, false)
 		for cycles := 1; cycles <= 200; cycles++ {
-			noError(t, l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
-			l.want(fmt.Sprintf(`pawl.hold.duration{pawl.outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{pawl.outcome=acquired} %d times, 0 s`, cycles))
+			noError(t, fx.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
+			fx.want(fmt.Sprintf(`pawl.hold.duration{pawl.outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{pawl.outcome=acquired} %d times, 0 s`, cycles))
 		}
 		var all sync.WaitGroup
 		for n := range 50 {
 			all.Go(func() {
 				for range 20 {
-					_ = l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil })
+					_ = fx.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil })
 				}
 			})
 		}
 		all.Wait()
-		l.want(`pawl.hold.duration{pawl.outcome=released} 1200 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1200 times, 0 s`)
+		fx.want(`pawl.hold.duration{pawl.outcome=released} 1200 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1200 times, 0 s`)
 	})
 }
 
 // Each client may have an observer of its own. The provider adds up their counts.
 func TestTheCountsOfObserversOfOneProviderAddUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
-		another := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
+		fx := newFixture(t, false)
+		another := mustGet(otellock.New(&otellock.Options{MeterProvider: fx.meters}))(t)
 		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: another}))(t)
 		defer c.Close()
-		for _, c := range []*pawl.Client{l.a, c} {
+		for _, c := range []*pawl.Client{fx.a, c} {
 			mustGet(c.Mutex("x").Lock(t.Context()))(t)
 		}
-		l.want(`pawl.held{} 2`, `pawl.wait.duration{pawl.outcome=acquired} 2 times, 0 s`)
+		fx.want(`pawl.held{} 2`, `pawl.wait.duration{pawl.outcome=acquired} 2 times, 0 s`)
 	})
 }
 
 // If a client is gone, its counts stay, and the SDK does not call its observer again.
 func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	l := &fixture{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	fx := &fixture{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	func() {
-		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters}))(t)
+		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: fx.meters}))(t)
 		c := mustGet(pawl.New(memlock.New(nil), &pawl.Options{Observer: observer}))(t)
 		noError(t, c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }))
 		noError(t, c.Close())
 	}()
 	for {
 		runtime.GC()
-		counts := l.counts()
+		counts := fx.counts()
 		if !slices.Contains(counts, "pawl.held{} 0") {
 			if !slices.ContainsFunc(counts, func(line string) bool {
 				return strings.HasPrefix(line, "pawl.hold.duration{pawl.outcome=released} 1 times")
@@ -275,18 +275,18 @@ func TestAnObserverIsFreedWithItsClient(t *testing.T) {
 // that are not held.
 func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, true)
-		held := mustGet(l.a.Mutex("held").Lock(t.Context()))(t)
+		fx := newFixture(t, true)
+		held := mustGet(fx.a.Mutex("held").Lock(t.Context()))(t)
 		for n := range 1200 {
-			noError(t, l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }))
+			noError(t, fx.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }))
 		}
 		gauges := 0
-		for _, line := range l.counts() {
+		for _, line := range fx.counts() {
 			if strings.HasPrefix(line, "pawl.held{") {
 				gauges++
 			}
 		}
-		if gauges > 1001 || !slices.Contains(l.counts(), "pawl.held{pawl.name=held} 1") {
+		if gauges > 1001 || !slices.Contains(fx.counts(), "pawl.held{pawl.name=held} 1") {
 			t.Errorf("%d names are counted", gauges)
 		}
 		noError(t, held.Release(t.Context()))

@@ -33,13 +33,13 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		{true, fmt.Errorf("write: %w", stale), false, "pawl.resource=accounts"},
 		{true, pawl.ErrStale, false, ""},
 	} {
-		l := newFixture(t, false)
-		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
-		lease := mustGet(l.b.Mutex("x").Lock(ctx))(t)
+		fx := newFixture(t, false)
+		ctx, span := fx.traces.Tracer("test").Start(t.Context(), "write")
+		lease := mustGet(fx.b.Mutex("x").Lock(ctx))(t)
 		if c.underLock {
 			ctx = lease.Context()
 		}
-		o := &otellock.Options{MeterProvider: l.meters, Names: c.names}
+		o := &otellock.Options{MeterProvider: fx.meters, Names: c.names}
 		if got := otellock.Stale(ctx, c.err, o); got != c.err {
 			t.Errorf("Stale returned %v, want the error %v itself", got, c.err)
 		}
@@ -47,22 +47,22 @@ func TestStaleWritesAreCounted(t *testing.T) {
 			t.Error("Stale changed an error that is not stale")
 		}
 		span.End()
-		l.want(fmt.Sprintf("pawl.stale.writes{%s} 1", c.attributes))
-		if events := l.spans.Ended()[0].Events(); len(events) != 1 || events[0].Name != "exception" {
+		fx.want(fmt.Sprintf("pawl.stale.writes{%s} 1", c.attributes))
+		if events := fx.spans.Ended()[0].Events(); len(events) != 1 || events[0].Name != "exception" {
 			t.Errorf("the span has the events %v, want one exception", events)
 		}
 	}
 }
 
 func TestStaleWritesAreCountedByTheGlobalMeter(t *testing.T) {
-	l := newFixture(t, false)
+	fx := newFixture(t, false)
 	before := otel.GetMeterProvider()
-	otel.SetMeterProvider(l.meters)
+	otel.SetMeterProvider(fx.meters)
 	t.Cleanup(func() { otel.SetMeterProvider(before) })
 	if err := otellock.Stale(t.Context(), pawl.ErrStale, nil); !errors.Is(err, pawl.ErrStale) {
 		t.Error(err)
 	}
-	l.want("pawl.stale.writes{} 1")
+	fx.want("pawl.stale.writes{} 1")
 }
 
 // downBackend is a backend that fails.
@@ -75,17 +75,17 @@ func (downBackend) Acquire(context.Context, driver.Claim) (driver.Grant, error) 
 // An operation on a backend that is down is counted, and its span has an error.
 func TestRequestsToADownBackendAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := newFixture(t, false)
-		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces}))(t)
+		fx := newFixture(t, false)
+		observer := mustGet(otellock.New(&otellock.Options{MeterProvider: fx.meters, TracerProvider: fx.traces}))(t)
 		locks := mustGet(pawl.New(downBackend{engine.Full(memlock.New(nil))}, &pawl.Options{Observer: observer}))(t)
 		defer locks.Close()
-		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
+		ctx, caller := fx.traces.Tracer("test").Start(t.Context(), "caller")
 		defer caller.End()
 		if _, err := locks.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrUnavailable) {
 			t.Fatal(err)
 		}
-		l.want("pawl.request.failures{pawl.op=acquire} 1", "pawl.wait.duration{pawl.outcome=unavailable} 1 times, 0 s")
-		if ended := l.spans.Ended(); len(ended) != 1 || ended[0].Name() != "pawl wait" || ended[0].Status().Code != codes.Error {
+		fx.want("pawl.request.failures{pawl.op=acquire} 1", "pawl.wait.duration{pawl.outcome=unavailable} 1 times, 0 s")
+		if ended := fx.spans.Ended(); len(ended) != 1 || ended[0].Name() != "pawl wait" || ended[0].Status().Code != codes.Error {
 			t.Errorf("spans: %v", ended)
 		}
 	})
