@@ -119,8 +119,8 @@ type outcome struct {
 	holders []string        // the inboxes of the holders that this driver waits for
 }
 
-// runSteps runs the steps inside a transaction. It checks the deadline there, because a
-// transaction that has the write lock is not delayed any more.
+// runSteps runs the steps inside a transaction. It checks the deadline before each step,
+// and not later, because a transaction that has the write lock is not delayed any more.
 func (t *table) runSteps(ctx context.Context, w *conn, result *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {

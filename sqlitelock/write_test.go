@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The driver rolls back a transaction that stayed open. It would keep all processes out.
+// A transaction that stays open would keep out all processes, including this one.
 func TestAnOpenTransactionIsRolledBack(t *testing.T) {
 	d := open(t, newPath(t), nil)
 	w := d.table.writer.conn
