@@ -122,7 +122,7 @@ func TestPendingReleasesForADeadNodeAreBounded(t *testing.T) {
 			t.Errorf("%d more goroutines, want 20 at most", n)
 		}
 		if n := lines[2].calls.Load(); n > 2*cycles+1000 {
-			t.Errorf("%d requests for %d claims, want few more than 2 for each", n, cycles)
+			t.Errorf("%d requests for %d claims, want %d at most", n, cycles, 2*cycles+1000)
 		}
 	})
 }

@@ -179,7 +179,7 @@ func (p *place) ticket(i int, newTicket uint64) uint64 {
 }
 
 // recordMajorityClaim records the digest of the other claim that has a majority, or "" if
-// there is none. age is the time since its first record, before the number of records.
+// there is none. It returns the age of its first record, and the number of earlier ones.
 func (p *place) recordMajorityClaim(digest string) (age time.Duration, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,7 @@ type quorum struct {
 	grace      time.Duration
 	fenceLead  atomic.Int64 // the lead of proposed fences over this client's clock, in microseconds
 
-	requestsCtx    context.Context // of all requests
+	requestsCtx    context.Context // of all requests; Close cancels it
 	cancelRequests context.CancelFunc
 	work           sync.WaitGroup // operations, and requests that outlast them
 

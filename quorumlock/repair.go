@@ -80,7 +80,7 @@ func (d *quorum) repair(i int, l driver.LeaseRef) {
 					return 0, err
 				}
 				d.holdings.recordAnswer(l, i, true)
-			case slices.Contains(h.confirmedNodes, i): // an earlier repair has raised it
+			case slices.Contains(h.confirmedNodes, i): // an earlier repair or a late answer confirmed it
 				return h.fence, nil
 			case h.claim.Weight != driver.Exclusive:
 				l.Value = nil // the node may have a later value, of another holder
