@@ -31,7 +31,8 @@ func BenchmarkCheckedPermits(b *testing.B) {
 	}
 }
 
-// runCheckedPermits runs holders for the time d. It counts transactions and lost leases.
+// runCheckedPermits runs the holders of a semaphore for the time d. It returns the
+// numbers of transactions and of lost leases.
 func runCheckedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
 	t.Helper()
 	exec(t, conn(t, url), "CREATE TABLE IF NOT EXISTS work (fence bigint)")

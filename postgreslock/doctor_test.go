@@ -112,7 +112,8 @@ func diagnose(t *testing.T, d *postgreslock.Driver) string {
 	return strings.Join(summary, ",")
 }
 
-// If a table is published without a replica identity, a grant succeeds, but no renewal.
+// If a table is published without a replica identity, the first grant of a name succeeds,
+// but no renewal.
 func TestTheDoctorFindsAPublicationThatKeepsRowsFromChanging(t *testing.T) {
 	t.Parallel()
 	server, url, name := freshDatabase(t)

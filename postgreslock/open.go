@@ -127,8 +127,8 @@ func (d *lockDriver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]err
 }
 
 // disableCancelRequests prevents cancel requests: when the caller's ctx ends, pgx would
-// ask the server, on a new connection, to cancel the statement. PostgreSQL would then
-// commit a statement that waits for a synchronous standby at once, and a failover could
+// ask the server, on a new connection, to cancel the statement. If the statement waits
+// for a synchronous standby, PostgreSQL would then commit at once, and a failover could
 // lose a grant that other clients have seen. PgBouncer 1.18 may also crash when it gets a
 // cancel request ("server in bad state"). A statement that still waits for a row does no
 // harm: after its window it changes nothing, and its lock_timeout ends its wait.

@@ -186,7 +186,7 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 }
 
 // The transaction of a caller may be in a session with another encoding.
-func TestCheckLeaseWorksInAnyEncoding(t *testing.T) {
+func TestCheckLeaseWorksInAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)

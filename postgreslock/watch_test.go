@@ -61,7 +61,8 @@ func TestADriverListensOnlyWhileItHoldsOrWatches(t *testing.T) {
 	}
 }
 
-// A change sends notifications only if the name is watched, in the same statement.
+// A change of a watched name sends its notifications in the same statement. A change of
+// another name sends none.
 func TestANameWithoutWatchersSendsNoSignals(t *testing.T) {
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
