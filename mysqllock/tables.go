@@ -52,7 +52,7 @@ func (s *server) reportTriggers(ctx context.Context, found *engine.Findings) {
 }
 
 // reportWritableReplica reports a server that takes writes although it replicates another
-// one. On MySQL, the user needs the right to read the table.
+// one. On MySQL, it reports nothing if the user may not read performance_schema.
 func (s *server) reportWritableReplica(ctx context.Context, found *engine.Findings) {
 	for _, statement := range []string{
 		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",
