@@ -41,7 +41,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	p := &parsedURL{config: settings()}
 	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
-		return nil, err // before the checks of other parts, because a wrong query can spoil those, too
+		return nil, err // first, because a password that is not encoded also distorts other parts
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has a #, or no // after the scheme")

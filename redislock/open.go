@@ -164,8 +164,8 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// While a slot moves, two nodes redirect a client without the right to ASKING to each
-	// other. This limit ends that.
+	// While a slot moves, two nodes redirect a client to each other, if it lacks the
+	// right to ASKING. This limit ends that.
 	o.ClusterOption.MaxMovedRedirections = 16
 	// A client may miss the Sentinels' message about a new master. Without this refresh,
 	// it would keep using the old one.

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/skip"
 )
 
-// Package locktable has the same test with a clock that stands still. Here the ticket
-// expires after MaxLead, and a busy machine may be too slow, so the test tries again.
+// The ticket expires after MaxLead, and a busy machine may be too slow, so the test tries
+// again.
 func TestAClaimWithATicketOfTheHeadIsGrantedIfItFits(t *testing.T) {
 	t.Parallel()
 	d := openDriver(t, "redis://"+redistest.Start(t).Addr)

@@ -37,7 +37,7 @@ func parseURL(u *url.URL) (*parsedURL, error) {
 	p := &parsedURL{client: settings(), network: "tcp"}
 	query, err := driver.URLParameters(u, "redis URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters), "addr")
 	if err != nil {
-		return nil, err // before the checks of other parts, because a wrong query can spoil those, too
+		return nil, err // first, because a password that is not encoded also distorts other parts
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has a #, or no // after the scheme")
