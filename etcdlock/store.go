@@ -63,7 +63,7 @@ type store struct {
 	cluster        uint64                       // the ID of the cluster that answered last
 	formerClusters []uint64                     // the IDs of the clusters that answered earlier
 	epoch          uint64                       // the number of times that revisions began to repeat
-	leaseEnds      map[string]locktable.Instant // for each name: the time when it becomes free, as last read
+	leaseEnds      map[string]locktable.Instant // for each name: the time when it becomes free, as last read or written
 	purgeEndsAt    int                          // the number of leaseEnds at which recordLeases removes past ones
 }
 

@@ -23,7 +23,7 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // the server's time, rounded down
-	keepFor  time.Duration     // the server deletes the message keepFor plus the retention after stamp; <= 0: never
+	keepFor  time.Duration     // the server deletes the message at stamp + keepFor + retention; never if keepFor <= 0
 }
 
 // readLast reads the last message of a key, and returns nil if there is none. If least is
