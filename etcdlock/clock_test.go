@@ -58,8 +58,8 @@ func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
 	}
 }
 
-// tryOnce reports whether a new client's try is granted. With exits, the client does not
-// close before the test ends.
+// tryOnce reports whether a new client's try is granted. With exits, the client loses its
+// connection before it closes, so it writes nothing, as if its process had exited.
 func tryOnce(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) bool {
 	t.Helper()
 	connection := client(t, c.Addrs()...)
