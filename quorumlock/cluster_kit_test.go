@@ -384,7 +384,7 @@ func mutex(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second}
 }
 
-// permitOf claims one permit of a pool.
+// permitOf returns a claim for one permit of a pool.
 func permitOf(of int) driver.Claim {
 	c := mutex("pool")
 	c.Weight, c.Limit = 1, of
