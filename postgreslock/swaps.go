@@ -338,7 +338,7 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []swap.Swap) ([]swap.Swapp
 			pending, swapped[i].Version = append(pending, i), uint64(combined.versions[i])
 		}
 	}
-	// This is not the common window, which is tiny if computing the swaps took long.
+	// This is not the common window, which may be tiny if computing the swaps took long.
 	window := swap.Window{From: swaps[0].Window.From, To: combined.window.To}
 	if len(pending) > 0 && s.isPast(window, time.Now()) {
 		for _, i := range pending {
