@@ -18,10 +18,10 @@ import (
 // so the queues of all nodes have the same order once the claim has reached all nodes.
 // Tickets also decide among the claims that hold the name on some nodes, if none has a
 // majority. Each of these claims yields all nodes on which an older one of them waits: it
-// releases them, and queues there again with its ticket. Each node then grants to the next
-// claim in its queue: the oldest claim, or one that yields again. The order is the same on
-// all nodes, so the oldest claim never yields. If claims wait for each other, at least one
-// of them yields.
+// releases them, and queues there again with its ticket. Each node then grants to the
+// next claim in its queue: the oldest claim, or one that yields again. The order is the
+// same on all nodes, so the oldest claim never yields. If claims wait for each other, at
+// least one of them yields.
 //
 // If the oldest claim has reached all nodes, each other claim yields once. So a split
 // costs at most N*N reads and 2(N-1) requests on N nodes, however many claims wait. If
