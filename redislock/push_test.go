@@ -168,7 +168,7 @@ func TestHoldersOfOneNameCauseNoScriptsOfEachOther(t *testing.T) {
 		signals = append(signals, listen(t, d))
 	}
 	server.Do("DEL", "pawl:{pool}s")
-	for i, c := range held { // the names are still tracked
+	for i, c := range held { // the leases are still tracked
 		hear(t, signals[i], driver.SignalLost, c.Token)
 	}
 }
