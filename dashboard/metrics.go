@@ -24,7 +24,7 @@ type Metrics struct {
 	holds    histogram
 }
 
-// A histogram counts durations in the buckets that bounds separates.
+// A histogram counts durations in the buckets that bucketBounds separates.
 type histogram struct {
 	counts [len(bucketBounds) + 1]uint64
 	sum    time.Duration

@@ -79,7 +79,7 @@ func permit(name, host string, pid, of int) driver.Claim {
 // the overdue lease before it is overdue.
 const sceneEnd = 38 * time.Second
 
-// newScene makes a scene up to later before now; [scene.advance] makes the rest.
+// newScene makes a scene up to sceneEnd before now; [scene.advance] makes the rest.
 func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{}

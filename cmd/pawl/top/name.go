@@ -67,8 +67,8 @@ func (m *model) nameState(r *overview.Row) screen.Line {
 	return append(line, screen.Span{Text: state})
 }
 
-// nameBlocks shows the waiters for this name that hold other names meanwhile. The alerts
-// show deadlocks.
+// nameBlocks shows processes that wait for a name while they hold another, if one of the
+// two is this name. The alerts show deadlocks.
 func (m *model) nameBlocks() (lines []screen.Line) {
 	for _, b := range m.view.Blocks().Of(m.openName) {
 		if len(lines) == 3 {
