@@ -58,7 +58,7 @@ var faultContenders = map[string][]faultContender{
 	},
 }
 
-// workerURLs has the function of each engine that returns the workers' URL.
+// workerURLs has, by engine, the function that returns the workers' URL for an address.
 var workerURLs = map[string]func(addr string) string{
 	"redis":    func(addr string) string { return "redis://" + addr },
 	"postgres": postgresURL,
@@ -149,7 +149,7 @@ func (c faultContender) run(e engine, o lossOptions) (l losses, err error) {
 	err = prove.Run(context.Background(), prove.Options{
 		Config: worker.Config{
 			URL: workerURLs[e.name](s.addr), Namespace: []string{"lost"}, Seed: o.seed, TTL: o.ttl,
-			Clients: 2, Actors: 2, Names: lostNames, HeedsLoss: true, Section: sectionLength,
+			Clients: 2, Actors: 2, Names: contestedNames, HeedsLoss: true, Section: sectionLength,
 		},
 		Command: []string{self}, Duration: o.duration, Workers: workerCount,
 		Faults: faultKinds, MaxFaults: workerCount / 3, CheckFences: c.checks, Server: prove.ServerOptions{Command: s.command},

@@ -27,8 +27,8 @@ var (
 	errLost = errors.New("lost")
 )
 
-// lostNames are the locks of a run, which many workers want.
-var lostNames = []history.Name{
+// contestedNames are the locks of a run, which many workers want.
+var contestedNames = []history.Name{
 	{Name: "a", Kind: history.Mutex, Limit: 1},
 	{Name: "b", Kind: history.Mutex, Limit: 1},
 	{Name: "c", Kind: history.Mutex, Limit: 1},

@@ -40,21 +40,21 @@ func main() {
 	length := flag.Duration("length", 0, "the length of a turn, unless the scenario has its own; default 2s on Redis, otherwise 700ms")
 	svgFile := flag.String("svg", "", "draw a chart to this file")
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
-	countLost := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print their losses; -only then takes names separated by semicolons")
+	lossMode := flag.Bool("lost", false, "run the contenders under the faults of pawl prove, and print their losses; -only then takes names separated by semicolons")
 	var lossFlags lossOptions
 	flag.DurationVar(&lossFlags.duration, "for", time.Minute, "with -lost: the duration of the run of each contender")
 	flag.DurationVar(&lossFlags.ttl, "ttl", 2*time.Second, "with -lost: the TTL of the leases")
 	flag.Uint64Var(&lossFlags.seed, "seed", 1, "with -lost: the seed of the faults, the same for each contender")
 	flag.BoolVar(&lossFlags.json, "json", false, "with -lost: print a line of JSON for each contender")
 	flag.StringVar(&lossFlags.keep, "keep", "", "the `FOLDER` for the histories of -lost, which pawl prove --check reads, or for the figures and pictures of -growth")
-	measuresGrowth := flag.Bool("growth", false, "measure how the cost of each step grows with the load of the server; -scenario then takes loads")
+	growthMode := flag.Bool("growth", false, "measure how the cost of each step grows with the load of the server; -scenario then takes loads")
 	var growthFlags growthOptions
 	flag.IntVar(&growthFlags.maxSize, "most", 10_000, "with -growth: the largest size of a load")
 	flag.StringVar(&growthFlags.plant, "plant", "", "with -growth: make each claim more expensive: "+strings.Join(slices.Sorted(maps.Keys(plants)), ", "))
-	sessionPrototype := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
+	sessionMode := flag.Bool("sessions", false, "measure a prototype: one renewal for all leases of a client, on postgres")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
 	flag.Parse()
-	if *measuresGrowth {
+	if *growthMode {
 		engines = append(engines, localEngines...)
 	}
 	e, err := engineOf(*engineName)
@@ -94,12 +94,12 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	switch {
-	case *measuresGrowth:
+	case *growthMode:
 		growthFlags.loads, growthFlags.keep = *scenarioPrefixes, lossFlags.keep
 		err = measureGrowth(e, growthFlags)
-	case *sessionPrototype:
+	case *sessionMode:
 		err = measureSessions(e)
-	case *countLost:
+	case *lossMode:
 		lossFlags.only = *onlyContenders
 		err = countLosses(e, lossFlags)
 	default:
