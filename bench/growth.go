@@ -43,7 +43,7 @@ type loadedServer struct {
 	driver   driver.Driver // the driver that is measured
 	loader   driver.Driver // the driver that makes the load
 	proxy    *proxy        // the proxy between viaProxy and the server; nil for an engine without a network
-	viaProxy driver.Driver // a driver behind the proxy, which counts its bytes; driver without a proxy
+	viaProxy driver.Driver // a driver behind the proxy, which counts its bytes; the same as driver if proxy is nil
 	size     int
 	tokens   []driver.Token
 	clients  []driver.Driver

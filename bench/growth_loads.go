@@ -50,7 +50,7 @@ func namesLoad() load {
 		fill: func(g *loadedServer, n int) error {
 			return g.addClaims(n, func(i int) (driver.Token, error) {
 				c := exclusive(heldName(i))
-				_, err := acquire(g.driver, c) // driver, so that the load is also the leases of one client
+				_, err := acquire(g.driver, c) // not g.loader, so that the load is also the leases of one client
 				return c.Token, err
 			})
 		},

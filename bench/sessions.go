@@ -99,7 +99,7 @@ func measureSQL(s server, db *sql.DB, do func() error) (c sqlCost, err error) {
 	return c, nil
 }
 
-// walBytes returns the bytes that the server has written to its write-ahead log.
+// walBytes returns how many bytes the server has written to its write-ahead log.
 func walBytes(db *sql.DB) (bytes float64) {
 	if err := db.QueryRow("SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
