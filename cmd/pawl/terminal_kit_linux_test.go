@@ -165,8 +165,8 @@ func (e *emulator) putRune(p *page, r rune) {
 	}
 }
 
-// Sequences: a control with its parameters and its last character; the beginning of one;
-// a character set, a mode of the keypad, or the end of a link.
+// Sequences: a control with its parameters and its last character; a sequence that is not
+// complete; a character set, a mode of the keypad, or the end of a link.
 var (
 	controlSequence    = regexp.MustCompile(`^\x1b\[([0-?]*)([ -/]*[@-~])`)
 	unfinishedSequence = regexp.MustCompile(`^\x1b(\[[0-?]*[ -/]*|[\]P][^\x1b\a]*\x1b?|[()]?)$`)

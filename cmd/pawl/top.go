@@ -54,8 +54,8 @@ when it started; 128 + n after signal n.`,
 	return cmd
 }
 
-// runTop runs `pawl top` on a terminal. It takes over the terminal when it has opened the
-// backend, or has found that the default file does not exist. Then it waits for the file.
+// runTop runs `pawl top` on a terminal. If the backend cannot be opened, it returns the
+// error without taking over the terminal. It waits for a default file that is missing.
 func runTop(loc *location, cmd *cobra.Command, o top.Options) error {
 	ctx, stop := untilSignal(cmd, stoppedBy, screen.EndSignals...)
 	defer stop()

@@ -101,7 +101,7 @@ func thinned(list []int, n int) []int {
 	return some
 }
 
-// sample takes all claims of a period in the middle of the run: a third of the room.
+// sample fills a third of the room: with all claims of a period in the middle of the run.
 func (s *story) sample(d *choice) {
 	middle := s.Last / 2
 	first, _ := slices.BinarySearchFunc(s.claims, middle, func(c claim, t int64) int { return cmp.Compare(c.Asked, t) })
