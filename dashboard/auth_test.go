@@ -37,7 +37,7 @@ func TestWithoutTheTokenNoPageIsShown(t *testing.T) {
 			wantNoTexts(t, s.status(t, http.StatusUnauthorized, "GET", to, nil, nil), "secret-job", "Locks on")
 		}
 		s.status(t, http.StatusUnauthorized, "POST", "break", breakFormValues("secret-job", g.Fence, "secret-job"), nil)
-		wantNoTexts(t, s.status(t, http.StatusNotFound, "GET", "nowhere", nil, nil), "Locks on") // the backend
+		wantNoTexts(t, s.status(t, http.StatusNotFound, "GET", "nowhere", nil, nil), "Locks on") // names the backend
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
 			s.get(t, to)
 		}

@@ -103,11 +103,11 @@ func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	w := pawl.Waiter{Permits: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
 	people, programs := printed(h, w)
 	changed := func(path string) {
-		newPeople, newPrograms := printed(h, w)
-		if (newPeople == people) != slices.Contains(notForPeople, path) {
-			t.Errorf("pawl show prints %s: %v; table.go prints what people see", path, newPeople != people)
+		peopleNow, programsNow := printed(h, w)
+		if (peopleNow == people) != slices.Contains(notForPeople, path) {
+			t.Errorf("pawl show prints %s: %v; table.go prints what people see", path, peopleNow != people)
 		}
-		if newPrograms == programs {
+		if programsNow == programs {
 			t.Errorf("pawl show --json does not print %s: add it to the types in json.go, and to the help in show.go", path)
 		}
 	}

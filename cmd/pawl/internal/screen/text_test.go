@@ -75,7 +75,7 @@ func TestCutAndPad(t *testing.T) {
 }
 
 // Clean escapes the control characters of any text, and a second Clean changes nothing.
-// Pad fills exactly the cells.
+// Clean keeps the Width, and Pad fills exactly the cells.
 func TestAnyTextIsMadePrintable(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
