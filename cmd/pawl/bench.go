@@ -279,7 +279,7 @@ func showProgress(v *output, total time.Duration) (tick, end func()) {
 	return func() { locked.Add(1) }, sync.OnceFunc(func() { close(stop); <-removed })
 }
 
-// progressBar returns a line with the part of the time that has passed, and the locks.
+// progressBar returns the line: the passed part of the time, and the number of locks.
 func progressBar(elapsed, total time.Duration, locked int64) string {
 	const width = 40
 	part := min(float64(elapsed)/float64(total), 1)

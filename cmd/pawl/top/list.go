@@ -165,7 +165,7 @@ func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 	return words, 0
 }
 
-// leastLeft returns the index of the holder with the least time left. The row has one.
+// leastLeft returns the index of the holder with the least time left. The name is held.
 func (m *model) leastLeft(r *overview.Row) (i int) {
 	for j := range r.Holders {
 		if r.Left(j, m.now) < r.Left(i, m.now) {
