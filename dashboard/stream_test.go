@@ -107,7 +107,7 @@ func TestThePageShowsThatTheBackendHasNeverAnswered(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		page := s.get(t, "")
 		wantTexts(t, page, "The backend does not answer.", "This has been so for ", "Pawl keeps asking.", "Nothing was seen yet.")
-		wantNoTexts(t, page, "What is shown")
+		wantNoTexts(t, page, "The page shows what it read before that")
 	})
 }
 
