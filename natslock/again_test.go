@@ -80,10 +80,8 @@ func TestABackupThatIsRestored(t *testing.T) {
 		data, err := json.Marshal(body)
 		noError(t, err)
 		r, err := nc.Request("$JS.API.STREAM."+request+".KV_pawl", data, 10*time.Second)
-		if err == nil {
-			err = json.Unmarshal(r.Data, answer)
-		}
-		if err != nil || strings.Contains(string(r.Data), `"error"`) {
+		noError(t, err)
+		if err := json.Unmarshal(r.Data, answer); err != nil || strings.Contains(string(r.Data), `"error"`) {
 			t.Fatalf("%s: %s, %v", request, r.Data, err)
 		}
 	}

@@ -26,7 +26,7 @@ func TestAReleaseOfNoLeaseIsStored(t *testing.T) {
 	late := nats.NewMsg("$KV." + bucket + ".n")
 	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
 	r, err := nc.RequestMsg(late, hangTime)
-	if err != nil || !strings.Contains(string(r.Data), "wrong last sequence") {
-		t.Errorf("%s, %v; want the server to refuse a claim that arrives after the release", r.Data, err)
+	if noError(t, err); !strings.Contains(string(r.Data), "wrong last sequence") {
+		t.Errorf("%s; want the server to refuse a claim that arrives after the release", r.Data)
 	}
 }

@@ -26,8 +26,9 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	for name, want := range map[string]fs.FileMode{
 		filepath.Dir(folder): 0o700, folder: 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
 	} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, want)
+		info, err := os.Stat(name)
+		if noError(t, err); info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", name, info.Mode(), want)
 		}
 	}
 	findsNothing(t, d)
@@ -45,8 +46,9 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 	d := open(t, path, nil)
 	gets(t, d, mutex("job"))
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o664 {
-			t.Errorf("%s: mode %v, %v; want 0664", name, info.Mode(), err)
+		info, err := os.Stat(name)
+		if noError(t, err); info.Mode().Perm() != 0o664 {
+			t.Errorf("%s: mode %v, want 0664", name, info.Mode())
 		}
 	}
 	if found := servertest.FindingsOf(t, d); len(found) != 1 || !found.Have("warning file mode") {
