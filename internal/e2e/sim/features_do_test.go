@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -241,11 +242,11 @@ func (p *process) runElection(ctx context.Context, c *call) {
 	h, w := &p.w.history, p.w
 	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
 	e := p.locks.Election(c.name, pawl.WithTTL(c.ttl), pawl.WithValue(value(0)))
-	valueSetAt := never
+	var valueIsSet atomic.Bool
 	if c.setValueAfter > 0 {
 		go func() {
 			if p.wait(c.setValueAfter, ctx.Done()) && ctx.Err() == nil {
-				valueSetAt = w.now()
+				valueIsSet.Store(true)
 				err := e.SetValue(ctx, value(1))
 				w.note(c.name, p, "has set its value", aboutCall(c, err))
 			}
@@ -275,14 +276,14 @@ func (p *process) runElection(ctx context.Context, c *call) {
 		t.began, t.answered = began, w.now()
 		terms = append(terms, t)
 		h.mu.Unlock()
-		setBefore, hold := valueSetAt, c.hold
+		setBefore, hold := valueIsSet.Load(), c.hold
 		if c.keepsLeading {
 			hold = max(hold, w.faultFreeFrom()-w.now()+c.ttl+30*time.Second)
 		}
 		fence, _ := pawl.FenceOf(ctx, c.name)
 		h.noteGrant(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		alive := p.wait(hold, ctx.Done())
-		if c.keepsLeading && alive && ctx.Err() == nil && setBefore != never {
+		if c.keepsLeading && alive && ctx.Err() == nil && setBefore {
 			h.checkValueIsWritten(t, value(1))
 		}
 		resigns := strings.HasPrefix(c.outcome, "resigns") && len(terms) < 3
