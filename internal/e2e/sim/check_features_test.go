@@ -81,7 +81,7 @@ func (h *history) checkHealthHandover() {
 	for _, a := range h.calls {
 		for _, b := range h.calls {
 			if a.granted && b.granted && a.name == b.name && a.process == b.process && a.weight == driver.Exclusive && a.fence+1 == b.fence && (a.health || b.health) {
-				h.violatedLocked(a.name, "%v was passed on to %v, and they differ in their health", a, b)
+				h.violatedLocked(a.name, "%v was passed on to %v, and one of them has a health function", a, b)
 			}
 		}
 	}
