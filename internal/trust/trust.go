@@ -19,8 +19,7 @@ type Term struct {
 	ttl    time.Duration // the least time for which the backend keeps the lease, since from
 }
 
-// NewTerm returns the term of a lease that lasts ttl. sent is the time when the client
-// sent the request.
+// NewTerm returns the term of a lease that lasts ttl. sent is a time before its request.
 func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
 	return Term{from: sent, length: ttl - margin, ttl: ttl}
 }
@@ -42,9 +41,8 @@ func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Sinc
 // to pass the lease on. With less, the client sends another request first.
 func (t Term) Fresh(now clock.Reading) bool { return t.length > 0 && t.Left(now) > t.length/4 }
 
-// Renewed returns the term after a renewal. sent is the time when the client sent it. A
-// renewal never shortens a term: if ttl is smaller than before, the later of both ends
-// counts.
+// Renewed returns the term after a renewal. sent is a time before its request. A renewal
+// never shortens a term: if ttl is smaller than before, the later of both ends counts.
 func (t Term) Renewed(sent clock.Reading, ttl, margin time.Duration) Term {
 	if next := NewTerm(sent, ttl, margin); next.Left(sent) > t.Left(sent) {
 		return next
