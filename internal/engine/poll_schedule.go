@@ -18,26 +18,26 @@ type pollSchedule struct {
 // next returns the time of the next poll of a Poller that polled last at polledAt. The
 // time may be too early, because the claim that determined it is due later by now, or no
 // longer waits.
-func (d *pollSchedule) next(waiting map[driver.Token]*Claim, polledAt time.Time, pace Pace) time.Time {
-	if d.pace == nil || !polledAt.Equal(d.polledAt) {
-		*d = pollSchedule{pace: pace, polledAt: polledAt}
+func (s *pollSchedule) next(waiting map[driver.Token]*Claim, polledAt time.Time, pace Pace) time.Time {
+	if s.pace == nil || !polledAt.Equal(s.polledAt) {
+		*s = pollSchedule{pace: pace, polledAt: polledAt}
 		for _, claim := range waiting {
-			d.add(claim)
+			s.add(claim)
 		}
 	}
-	return d.firstDue
+	return s.firstDue
 }
 
 // add adds a waiting claim that may be due sooner than before.
-func (d *pollSchedule) add(claim *Claim) {
-	if d.pace == nil {
+func (s *pollSchedule) add(claim *Claim) {
+	if s.pace == nil {
 		return
 	}
-	from := d.polledAt
+	from := s.polledAt
 	if claim.changedAt.After(from) {
 		from = claim.changedAt
 	}
-	if t := from.Add(d.pace(from.Sub(claim.changedAt), claim.ahead)); d.firstDue.IsZero() || t.Before(d.firstDue) {
-		d.firstDue = t
+	if t := from.Add(s.pace(from.Sub(claim.changedAt), claim.ahead)); s.firstDue.IsZero() || t.Before(s.firstDue) {
+		s.firstDue = t
 	}
 }

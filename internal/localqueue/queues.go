@@ -55,13 +55,13 @@ type shard[W any] struct {
 func New[W any](
 	now time.Time, handoff time.Duration, after func(d time.Duration, f func()) (stop func() bool),
 ) *Queues[W] {
-	q := &Queues[W]{seed: maphash.MakeSeed()}
-	for i := range q.shard {
-		q.shard[i].shard = shard[W]{
+	qs := &Queues[W]{seed: maphash.MakeSeed()}
+	for i := range qs.shard {
+		qs.shard[i].shard = shard[W]{
 			start: now, handoff: handoff, after: after, queues: map[string]*queue[W]{},
 		}
 	}
-	return q
+	return qs
 }
 
 func (qs *Queues[W]) shardOf(name string) *shard[W] {
