@@ -96,7 +96,7 @@ func serverUser() string {
 	return "root"
 }
 
-// template creates a data folder in which no server has run yet, and returns its path.
+// template creates a data folder for the first start of a server, and returns its path.
 // Creating one takes some seconds, but copying it is quick.
 var template = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-mysql-new")

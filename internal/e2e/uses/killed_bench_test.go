@@ -8,9 +8,9 @@ import (
 )
 
 // BenchmarkNextLeader measures the time from kill -9 of the leading process until the
-// next leader begins, which waits in another process. The TTL is 2 s. ms-late is the time
-// from the end of the dead leader's lease until the next leader begins. The worst result
-// counts, because at the kill between two thirds of the TTL and all of it are left.
+// next leader begins, in another process. The TTL is 2 s. ms-late is the time from the
+// end of the dead leader's lease until the next leader begins. The worst result counts,
+// because at the kill between two thirds of the TTL and all of it are left.
 func BenchmarkNextLeader(b *testing.B) {
 	const ttl = 2 * time.Second
 	for _, place := range backends {
