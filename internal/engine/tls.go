@@ -78,8 +78,7 @@ func ParseTLS(query url.Values, argument string) (*TLS, error) {
 	return t, nil
 }
 
-// quoteFile quotes the name of a file. It hides a key or certificate that was passed in
-// place of a name.
+// quoteFile quotes the name of a file. It hides a key or certificate in place of a name.
 func quoteFile(name string) string {
 	if strings.Contains(name, "-----BEGIN") {
 		return "(the text of a PEM file)"

@@ -73,8 +73,7 @@ func ttlGroup(ttl time.Duration) int {
 	return 2
 }
 
-// Add queues a lease for its renewal. ttl is the time for which the renewal makes it
-// last.
+// Add queues a lease for its renewal, which makes the lease last for ttl.
 func (d *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 	queue := &d.queues[ttlGroup(ttl)*healthCount+int(h)]
 	*queue = append(*queue, x)

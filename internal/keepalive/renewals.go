@@ -89,8 +89,7 @@ func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, in time.Duration, now tim
 	return true
 }
 
-// Remove removes the lease of x. A renewal under way goes on, and its answer has no
-// effect.
+// Remove removes the lease of x. The answer to a renewal under way has no effect.
 func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -52,8 +52,7 @@ const (
 	// quickAnswerTime is the longest time for an answer that counts as quick.
 	quickAnswerTime = 5 * time.Millisecond
 
-	// serverTimeout bounds a request that the driver makes for itself, without the ctx of
-	// a caller.
+	// serverTimeout bounds a request of the driver itself, which has no ctx of a caller.
 	serverTimeout = 5 * time.Second
 
 	// answerGrace is the time for which the driver still waits for the answer after the

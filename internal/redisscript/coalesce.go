@@ -126,8 +126,7 @@ func (co *coalescer) sendTogether(ctx context.Context, now time.Time, q *quickSt
 	return answer, err
 }
 
-// allLanesSlowLocked reports whether each lane has waited for its answer for at least
-// slowAnswer.
+// allLanesSlowLocked reports whether each lane has waited for slowAnswer or longer.
 func (co *coalescer) allLanesSlowLocked(now time.Time) bool {
 	for _, l := range co.lanes {
 		if l.batch == nil || now.Sub(l.sentAt) < slowAnswer {
@@ -153,8 +152,7 @@ func (co *coalescer) openLaneLocked() {
 // runLane is a lane's goroutine. It ends when no step has gathered.
 func (co *coalescer) runLane(l *lane) {
 	for {
-		// The last answers woke many callers at once. Let them add their next steps
-		// first.
+		// The last answers woke many callers. Let them add their next steps first.
 		runtime.Gosched()
 		batch := co.takeBatch(l)
 		if batch == nil {

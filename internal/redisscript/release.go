@@ -32,8 +32,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return readEnd(p)
 }
 
-// release sends a release: in a common script with other steps if possible, otherwise
-// alone.
+// release sends a release: in a common script with other steps if possible, or alone.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
 	sendAlone := func() Reply { return run(ctx, d.conn, Release, d.releaseCall(l, end)) }
 	if d.client.Cluster || hasEnd(l) || l.MinHold > 0 {

@@ -152,8 +152,7 @@ func (b *subscriber) subscriptionChanged(s *subscription, up bool) {
 	}
 }
 
-// cannotSubscribe reports whether an error means that no subscription to the channel can
-// succeed.
+// cannotSubscribe reports whether an error means that no later attempt can succeed.
 func cannotSubscribe(err error) bool {
 	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // another node has the channel
 		return false

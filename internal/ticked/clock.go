@@ -47,8 +47,7 @@ const (
 	// IdleAdvance is the largest advance of the clock from an inactive tick to the next.
 	IdleAdvance = time.Hour
 
-	// idleAfter is the time without a step after which a client lets the clock become
-	// idle.
+	// idleAfter is the time without a step after which a client lets the clock idle.
 	idleAfter = 500 * time.Millisecond
 
 	// PeerTimeout is the time for which a newly opened client waits for a tick of another
