@@ -96,7 +96,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("without a change since the release: %v, %s", err, out)
 	}
 	mustRun(clone, "sed", "-i.old", "s/) WaitUntilFree(/) UntilFree(/", "watch.go")
-	mustRun(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // its type is ours
+	mustRun(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // Op is our own type
 	if out, err := compare(); err != nil || !strings.Contains(out, "WaitUntilFree: removed") || !strings.Contains(out, "OpRenew") {
 		t.Errorf("before v1, changes are printed without an error: %v, %s", err, out)
 	}

@@ -13,13 +13,13 @@ import (
 // because at the kill between two thirds of the TTL and all of it are left.
 func BenchmarkNextLeader(b *testing.B) {
 	const ttl = 2 * time.Second
-	for _, place := range backends {
-		b.Run(place.name, func(b *testing.B) {
-			c := place.client(b)
+	for _, tested := range backends {
+		b.Run(tested.name, func(b *testing.B) {
+			c := tested.client(b)
 			var took, late []float64
 			for i := range b.N {
 				name := b.Name()
-				first := place.startProcess(b, "election", name, ttl)
+				first := tested.startProcess(b, "election", name, ttl)
 				first.expect("works")
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {
