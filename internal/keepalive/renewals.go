@@ -177,8 +177,8 @@ func (r *Renewals[L]) Idle(x *Renewal[L]) <-chan struct{} {
 	return x.idle
 }
 
-// Wake returns a channel that receives a value when Due or Take may have work earlier
-// than the time that it returned.
+// Wake returns a channel that receives a value when Due or Take may have work before the
+// time that its last call returned.
 func (r *Renewals[L]) Wake() <-chan struct{} { return r.wake }
 
 func (r *Renewals[L]) wakeCaller() {

@@ -85,8 +85,8 @@ func (h *history) checkDeadline(c *call, lease *pawl.Lease) {
 	}
 }
 
-// late returns the error of a term that counts from the answer to Confirm, which is a
-// planted bug.
+// confirmDelay returns the error of a term that counts from the answer to Confirm, which
+// is a planted bug.
 func (b planted) confirmDelay(c *call) time.Duration {
 	if n := len(c.confirmed); b.countsFromAnswer && n > 0 && c.confirmed[n-1].err == nil {
 		return c.confirmed[n-1].answered - c.confirmed[n-1].sent

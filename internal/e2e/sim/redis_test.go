@@ -59,15 +59,15 @@ func newRedisNode(w *world) *redisNode {
 	}
 	_ = first.Close()
 	n.redis.ClockTTL(true)
-	n.redis.Server().SetPreHook(n.addLibrary)
+	n.redis.Server().SetPreHook(n.runScript)
 	n.reader = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Protocol: 2, Dialer: func(context.Context, string, string) (net.Conn, error) {
 		return n.redis.Dial()
 	}})
 	return n
 }
 
-// addLibrary runs EVALSHA as EVAL of the script with the library.
-func (n *redisNode) addLibrary(c *protocol.Peer, cmd string, args ...string) bool {
+// runScript runs EVALSHA as EVAL of the script with the library.
+func (n *redisNode) runScript(c *protocol.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false
 	}

@@ -14,22 +14,22 @@ func planOver(backend string, seed uint64) *plan { return planOf(diceOf(seed), b
 // planOf draws a plan over the named backend, or over any if the name is empty. Most
 // plans have one node, because that is quick.
 func planOf(d *dice, backend string) *plan {
-	share := d.below(100)
+	roll := d.below(100)
 	if backend == "" {
 		backend = "memory"
 		switch {
-		case share < 10:
+		case roll < 10:
 			backend = "quorum"
-		case share < 12:
+		case roll < 12:
 			backend = "redis"
-		case share < 32:
+		case roll < 32:
 			backend = "store"
 		}
 	}
 	if backend != "quorum" {
 		return drawPlan(d, backend, 1)
 	}
-	return drawPlan(d, backend, 3+2*(share%3/2))
+	return drawPlan(d, backend, 3+2*(roll%3/2))
 }
 
 // report prints the first violation, and the events of its name.
