@@ -214,7 +214,7 @@ func (r *Returner[C]) takeFailedLocked(now time.Time, limit int) *Return[C] {
 	return x
 }
 
-// recordOutcomeLocked records the outcome of a request. sent is when it was sent.
+// recordOutcomeLocked records the outcome of a request, which was sent at the time sent.
 func (r *Returner[C]) recordOutcomeLocked(x *Return[C], sent, now time.Time, o Outcome) {
 	r.inFlight--
 	if x.failures > 0 {
