@@ -35,9 +35,10 @@ type Group struct {
 // writes the value. With [WithValueBelow] it also takes the locks in the order of names.
 //
 // Callers do not deadlock, even if a name is a semaphore to one of them and a mutex to
-// another. But a caller without WithValueBelow may hold a lock and wait for a permit of
-// an earlier name. That may block a caller that takes the two in the order of names. So
-// the former gives all locks back after 1 to 2 s, then after twice as long, and so on.
+// another. But a caller without WithValueBelow takes permits last, so it may hold "b"
+// while it waits for a permit of "a". That may block a caller that takes "a" first. So a
+// caller without WithValueBelow gives all locks back after 1 to 2 s, then after twice as
+// long, and so on.
 //
 // A lock that is passed twice counts once. Locking the Group returns ErrInvalid if one
 // name is two kinds of lock, or has different options. Do not pass a name twice with
@@ -141,7 +142,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		return cmp.Or(cmp.Compare(a.StoredName(), b.StoredName()), cmp.Compare(a.Backend(), b.Backend()))
 	})
 	all.watch(ctx)
-	if err := all.Err(); err != nil { // a lease was lost before the last lock was granted
+	if err = all.Err(); err != nil { // a lease was lost before the last lock was granted
 		return nil, err
 	}
 	allHeld = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestAGroupHoldsAllItsLocksOrNone(t *testing.T) {
@@ -146,5 +147,19 @@ func TestLockOfAGroupEndsWithItsCtxThoughTheBackendHangs(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.wantFree("x", "y")
 		noError(t, held.Release(background))
+	})
+}
+
+// The first lock is granted, and lost because its backend no longer answers, before the
+// second backend grants the other lock.
+func TestLockOfAGroupDoesNotWaitForABackendThatLostItsLease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, silent := w.client(&pawl.Options{TTL: time.Second})
+		b, slow := (&world{t: t, memory: memlock.NewMemory(nil)}).client(nil)
+		silent.setStuck(func(op string, _ int) bool { return op != "acquire" })
+		slow.setLatency(2 * time.Second)
+		took, err := timed(func() error { return errOf(pawl.All(a.Mutex("a"), b.Mutex("b")).TryLock(background)) })
+		isError(t, err, pawl.ErrLost)
+		wantEqual(t, "the time until TryLock returned", took, 2*time.Second)
 	})
 }
