@@ -11,7 +11,7 @@ import (
 // A Reading has the values of the clocks that decide how long a holder may trust a lease.
 type Reading struct {
 	Mono  time.Time     // NTP does not move it, but it stands still while the machine sleeps
-	Slept time.Duration // the time that the machine has slept before
+	Slept time.Duration // how long the machine has slept since the Clock was made
 }
 
 // Since returns the time from earlier to r, sleep included.
@@ -40,8 +40,12 @@ type Clock struct {
 // sleep causes more.
 const driftTolerance = time.Millisecond
 
-// New makes a clock that counts from now.
-func New() *Clock { return &Clock{base: time.Now(), baseSinceBoot: sinceBoot()} }
+// New makes a clock that counts from now. It reads the clocks in the opposite order of
+// measureSleep: a pause between two readings counts as sleep, and never hides it.
+func New() *Clock {
+	boot := sinceBoot()
+	return &Clock{base: time.Now(), baseSinceBoot: boot}
+}
 
 // Now reads the clocks.
 func (c *Clock) Now() Reading {
@@ -58,7 +62,8 @@ func (c *Clock) Now() Reading {
 func (c *Clock) measureSleep(drift time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slept := sinceBoot() - c.baseSinceBoot - time.Since(c.base)
+	awake := time.Since(c.base)
+	slept := sinceBoot() - c.baseSinceBoot - awake
 	if slept > time.Duration(c.slept.Load())+driftTolerance {
 		c.slept.Store(int64(slept))
 	}
