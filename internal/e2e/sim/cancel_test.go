@@ -118,7 +118,7 @@ func (s scene) moments(h *history) []time.Duration {
 			c = x
 		}
 	}
-	end := max(c.answered, c.ended)
+	end := max(c.answered, c.releaseReturned)
 	all := []time.Duration{0, 1}
 	before := c.began
 	for _, m := range h.w.eventTimes {

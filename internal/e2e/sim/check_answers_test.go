@@ -30,16 +30,16 @@ func (h *history) checkAnswered(c *call) {
 	if c.verb == "elect" { // Run releases its lease after its function
 		tolerance += requestTimeout(c.ttl)
 		for _, t := range c.terms {
-			tolerance += max(t.stopped-max(c.ctxEnds, 0), 0)
+			tolerance += max(t.releaseBegan-max(c.ctxEnds, 0), 0)
 		}
 	}
 	switch {
 	case c.answered == never:
 		h.violatedLocked(c.name, "%v was never answered", c)
-	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.usesDo && c.ctxEnds != never && c.believed > c.ctxEnds+tolerance:
+	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+tolerance, c.granted && !c.usesDo && c.ctxEnds != never && c.believedFrom > c.ctxEnds+tolerance:
 		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
-	case c.stopped != never && !c.usesDo && c.ended > c.stopped+requestTimeout(c.ttl)+tolerance:
-		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.stopped)
+	case c.releaseBegan != never && !c.usesDo && c.releaseReturned > c.releaseBegan+requestTimeout(c.ttl)+tolerance:
+		h.violatedLocked(c.name, "the release of %v took %v", c, c.releaseReturned-c.releaseBegan)
 	}
 }
 
@@ -107,9 +107,9 @@ func (h *history) checkRefusal(c *call) {
 // not report a release without an answer, and a release of a quorum succeeds when a
 // majority has answered.
 func (h *history) mayHoldUntil(c *call) moment {
-	end := max(c.answered, c.ended)
+	end := max(c.answered, c.releaseReturned)
 	switch {
-	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.detached > 0, c.process.closed(), c.minHold > 0, c.delay > 0:
+	case c.answered == never, c.process.isDead(), c.granted && c.releaseReturned == never, c.detached > 0, c.process.closed(), c.minHold > 0, c.delay > 0:
 		return 1 << 62
 	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.releaseErr == nil && (h.w.plan.quiet() || !c.usesDo && h.w.plan.backend != "quorum"):
 		return end

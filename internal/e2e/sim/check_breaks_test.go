@@ -60,11 +60,11 @@ func (s *shock) names(c *call) bool {
 // over, except a forced claim.
 func (h *history) checkClosedAfterBreak(s *shock, o *call) {
 	end := s.from + s.by.delay - s.by.delay/250 - time.Millisecond // clocks drift
-	if o.began <= s.to || o.attachedTo != nil || o.believed >= end || o.verb == "force" || h.follows(o) {
+	if o.began <= s.to || o.attachedTo != nil || o.believedFrom >= end || o.verb == "force" || h.follows(o) {
 		return
 	}
 	if !slices.ContainsFunc(h.shocks, func(x shock) bool {
-		return x.what == "force" && x.name == s.name && x.from <= o.believed && x.to >= s.from
+		return x.what == "force" && x.name == s.name && x.from <= o.believedFrom && x.to >= s.from
 	}) {
 		h.violatedLocked(s.name, "%v had broken a lease, and %v was granted before %v", s.by, o, end)
 	}
@@ -77,7 +77,7 @@ func (h *history) checkBreakSeen(s *shock, c *call) {
 		return
 	}
 	last := s.to + 100*time.Millisecond + 20*h.w.plan.weather.high
-	if (c.stopped == never || c.stopped > last) && (c.lossSeen == never || c.lossSeen > last) && c.believed < s.from {
+	if (c.releaseBegan == never || c.releaseBegan > last) && (c.lossSeen == never || c.lossSeen > last) && c.believedFrom < s.from {
 		h.violatedLocked(c.name, "%v was broken by %v at %v, and saw its loss at %v", c, s.by, s.to, c.lossSeen)
 	}
 }

@@ -23,12 +23,12 @@ func (h *history) checkCosts() {
 			if c.detaches {
 				claims++
 			}
-			waited += max(c.answered, c.believed) - c.began
+			waited += max(c.answered, c.believedFrom) - c.began
 			if c.verb == "all" { // it waits while it holds others
-				held += max(c.answered, c.believed) - c.began
+				held += max(c.answered, c.believedFrom) - c.began
 			}
 			if c.granted {
-				held += max(c.stopped, c.lossSeen, c.believed) - c.believed
+				held += max(c.releaseBegan, c.lossSeen, c.believedFrom) - c.believedFrom
 			}
 		}
 		each := h.w.plan.baseTTL / 4

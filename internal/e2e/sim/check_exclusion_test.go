@@ -22,7 +22,7 @@ func (h *history) checkExclusion(c *call) {
 		now := h.w.now()
 		excused := h.excusedLocked(o, now) || h.excusedLocked(c, now)
 		switch {
-		case o.stopped != never || excused:
+		case o.releaseBegan != never || excused:
 		case believes:
 			believers = append(believers, o)
 		case !notified:
@@ -92,4 +92,4 @@ func canHoldTogether(holders []*call) bool {
 }
 
 // precedes reports whether a call was granted before another. Both hold the name.
-func (c *call) precedes(o *call) bool { return c.believed < o.began || c.fence < o.fence }
+func (c *call) precedes(o *call) bool { return c.believedFrom < o.began || c.fence < o.fence }

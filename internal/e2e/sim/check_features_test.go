@@ -52,7 +52,7 @@ func (h *history) checkConfirmed(c *call, damaged bool) {
 		}
 	}
 	for _, o := range h.calls {
-		if asked >= 0 && !damaged && o.granted && o.name == c.name && o.excludes(c) && o.fence > c.fence && o.believed < asked && !h.passed(c) {
+		if asked >= 0 && !damaged && o.granted && o.name == c.name && o.excludes(c) && o.fence > c.fence && o.believedFrom < asked && !h.passed(c) {
 			h.violatedLocked(c.name, "%v was confirmed at %v, and %v was granted before that", c, asked, o)
 		}
 	}
@@ -63,13 +63,13 @@ func (h *history) checkUnhealthy(c *call) {
 	if !c.health || c.unhealthyAfter == never || c.process.isDead() {
 		return
 	}
-	last := c.believed + c.unhealthyAfter + c.ttl/3 + answerTolerance
-	for _, end := range []moment{c.stopped, c.lossSeen} {
+	last := c.believedFrom + c.unhealthyAfter + c.ttl/3 + answerTolerance
+	for _, end := range []moment{c.releaseBegan, c.lossSeen} {
 		if end != never && end <= last {
 			return
 		}
 	}
-	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.unhealthyAfter, max(c.stopped, c.lossSeen))
+	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believedFrom+c.unhealthyAfter, max(c.releaseBegan, c.lossSeen))
 }
 
 // checkHealthHandover: no lease is passed on inside its process to or from a claim with a
@@ -92,7 +92,7 @@ func (h *history) checkHealthHandover() {
 func (h *history) checkKeyOrder() {
 	for i, a := range h.tasks {
 		for _, b := range h.tasks[i+1:] {
-			spent := !a.by.atLeastOnce || a.by.hasRun && a.by.answer == nil && a.by.ended != never && a.by.ended <= b.began
+			spent := !a.by.atLeastOnce || a.by.hasRun && a.by.answer == nil && a.by.releaseReturned != never && a.by.releaseReturned <= b.began
 			if spent && b.key <= a.key {
 				h.violatedLocked(b.by.name, "%v ran the function of key %q, but %v had run key %q", b.by, b.key, a.by, a.key)
 			}
@@ -108,7 +108,7 @@ func (h *history) checkOnce(c *call, damaged bool) {
 	if !c.hasRun && c.answer == nil { // Do answers that the key is done
 		for _, o := range h.calls {
 			if o.verb == "once" && o != c && o.key >= c.key && o.began <= c.answered && (o.granted || !h.w.plan.quiet() || o.err != nil || o.process.isDead()) {
-				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.stopped <= c.answered }) {
+				if !c.atLeastOnce || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.releaseBegan <= c.answered }) {
 					return
 				}
 			}
@@ -173,7 +173,7 @@ func (h *history) mayStayHeld(p *process, fence uint64, name string) bool {
 	return slices.ContainsFunc(h.calls, func(c *call) bool {
 		a := c.attached
 		same := c.fence >= fence && c.fence < fence+driver.MaxFences || h.w.plan.backend == "quorum" && c.process == p
-		return c.detached > 0 && c.name == name && same && (a == nil || a.ended == never || a.releaseErr != nil || a.process.mayLeave())
+		return c.detached > 0 && c.name == name && same && (a == nil || a.releaseReturned == never || a.releaseErr != nil || a.process.mayLeave())
 	})
 }
 

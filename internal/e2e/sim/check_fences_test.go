@@ -33,18 +33,18 @@ func (h *history) checkFences() {
 // All returns its leases only when it has the last one, and until then it may not know
 // that another one was taken. It needs a term, because a renewal has to check the signal.
 func (h *history) checkFenceRises(a, b *call) {
-	if a.fence <= b.fence || a.believed >= b.believed || b.attachedTo != nil && !a.excludes(b) {
+	if a.fence <= b.fence || a.believedFrom >= b.believedFrom || b.attachedTo != nil && !a.excludes(b) {
 		return
 	}
 	unaware := b.ttl + requestTimeout(b.ttl)
 	if h.w.plan.quiet() && b.verb != "all" {
 		unaware = h.w.maxStepTime() + time.Millisecond
 	}
-	passed := h.follows(b) && h.shockedLocked(b.name, b.began-unaware, b.believed)
+	passed := h.follows(b) && h.shockedLocked(b.name, b.began-unaware, b.believedFrom)
 	switch {
-	case a.believed < b.began && !passed:
+	case a.believedFrom < b.began && !passed:
 		h.violatedLocked(a.name, "the fence of %v is %d, but the fence of %v, which began after that grant, is %d", a, a.fence, b, b.fence)
-	case a.excludes(b) && (a.believed+unaware < b.believed || !h.shockedLocked(b.name, b.began-h.w.maxStepTime(), b.believed)):
+	case a.excludes(b) && (a.believedFrom+unaware < b.believedFrom || !h.shockedLocked(b.name, b.began-h.w.maxStepTime(), b.believedFrom)):
 		h.violatedLocked(a.name, "the fence of %v is %d, but the fence of %v, which was granted later, is %d", a, a.fence, b, b.fence)
 	}
 }

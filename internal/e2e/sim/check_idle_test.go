@@ -1,13 +1,14 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
-// checkIdle: no claim waits for a free name. In a quiet plan the wait is no longer than a
-// hand-over. Otherwise it ends when the leases of dead holders have expired, or when a
-// poll has replaced a lost signal.
+// checkIdle: no claim waits for a free name. In a quiet plan the name is free for no
+// longer than a hand-over takes. Otherwise it is free until the leases of dead holders
+// have expired, or until a poll has replaced a lost signal.
 func (h *history) checkIdle() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {
@@ -22,7 +23,7 @@ func (h *history) checkIdle() {
 func (h *history) checkWait(c *call) {
 	end := c.answered
 	if c.granted {
-		end = c.believed
+		end = c.believedFrom
 	}
 	from, to := c.began, end
 	if !h.w.plan.quiet() {
@@ -37,18 +38,18 @@ func (h *history) checkWait(c *call) {
 		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All may hold some names while it waits
 			continue
 		}
-		until := o.stopped
+		until := o.releaseBegan
 		if until == never || o.lossSeen != never && o.lossSeen < until {
 			until = o.lossSeen
 		}
-		if o.ended != never {
-			until = max(until, o.ended)
+		if o.releaseReturned != never {
+			until = max(until, o.releaseReturned)
 		}
 		if o.detached > 0 {
 			until = o.detached + o.ttl + o.delay
 		}
 		if o.minHold > 0 && o.granted {
-			until = max(until, o.believed+o.minHold+o.minHold/250)
+			until = max(until, o.believedFrom+o.minHold+o.minHold/250)
 		}
 		if !o.granted {
 			until = o.answered
@@ -56,17 +57,22 @@ func (h *history) checkWait(c *call) {
 		if until == never {
 			until = to
 		}
-		held = append(held, [2]moment{o.began, until})
+		began := o.began
+		if o.granted && h.w.plan.quiet() { // it may have waited as long as c
+			began = max(began, o.believedFrom-bound)
+		}
+		held = append(held, [2]moment{began, until})
 	}
-	slices.SortFunc(held, func(a, b [2]moment) int { return int(a[0] - b[0]) })
+	slices.SortFunc(held, func(a, b [2]moment) int { return cmp.Compare(a[0], b[0]) })
 	for _, x := range held {
 		if x[0] > from && min(x[0], to)-from > bound {
+			to = min(x[0], to)
 			break
 		}
 		from = max(from, x[1])
 	}
 	if to-from > bound {
-		h.violatedLocked(c.name, "%v waited from %v to %v while the name was free; %s takes at most %v", c, from, to, cause, bound)
+		h.violatedLocked(c.name, "%v waited, and the name was free from %v to %v; %s takes at most %v", c, from, to, cause, bound)
 	}
 }
 
@@ -81,7 +87,7 @@ func (h *history) maxIdle(c *call) (time.Duration, string) {
 		}
 		longest = max(longest, o.ttl+o.delay+o.minHold)
 		heldLonger = heldLonger || o.maxHold > 0 || o.health || o.verb == "force" || o.detaches
-		heldLonger = heldLonger || (o.delay > 0 || o.minHold > 0 || o.verb == "break") && !w.opensSoon()
+		heldLonger = heldLonger || (o.delay > 0 || o.minHold > 0 || o.verb == "break") && !w.noticesOpeningAtOnce()
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {
@@ -99,6 +105,9 @@ func (h *history) maxIdle(c *call) (time.Duration, string) {
 	return 2*longest + 10*time.Second + w.settleTime(), "the expiry of dead holders"
 }
 
-// opensSoon reports whether clients know to within a message when a closed name opens or
-// a minimum hold ends, because one clock decides it.
-func (w *world) opensSoon() bool { return w.plan.backend == "memory" || w.plan.backend == "redis" }
+// noticesOpeningAtOnce reports whether a client learns within the time of a message that
+// a closed name has opened, or that a minimum hold has ended. It does if one clock
+// decides that.
+func (w *world) noticesOpeningAtOnce() bool {
+	return w.plan.backend == "memory" || w.plan.backend == "redis"
+}

@@ -22,7 +22,7 @@ func (w *world) settle() {
 	h.mu.Lock()
 	last := moment(0)
 	for _, c := range h.calls {
-		last = max(last, c.answered, c.ended)
+		last = max(last, c.answered, c.releaseReturned)
 	}
 	h.mu.Unlock()
 	time.Sleep(max(last, w.faultFreeFrom()) + w.settleTime() - w.now())
@@ -85,7 +85,7 @@ func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return closedAt != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
-		return c.process == p && c.granted && c.lossSeen != never && (c.stopped == never || c.stopped > closedAt || now > c.lossSeen+c.ttl) &&
+		return c.process == p && c.granted && c.lossSeen != never && (c.releaseBegan == never || c.releaseBegan > closedAt || now > c.lossSeen+c.ttl) &&
 			c.fence <= fence && fence < c.fence+driver.MaxFences
 	})
 }
@@ -132,5 +132,5 @@ func (h *history) checkReleased(c *call) {
 // mayClose reports whether a call may have closed its name: it broke a lease, or had a
 // lease that was not released.
 func (c *call) mayClose() bool {
-	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.lossSeen != never || c.detached > 0 || c.releaseErr != nil))
+	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.releaseReturned == never || c.lossSeen != never || c.detached > 0 || c.releaseErr != nil))
 }

@@ -16,7 +16,7 @@ func (h *history) checkLosses() {
 		h.checkLossReason(c)
 		h.checkMaxHold(c)
 		for _, o := range h.calls {
-			if o != c && o.granted && o.name == c.name && o.excludes(c) && o.believed > c.believed && o.fence > c.fence {
+			if o != c && o.granted && o.name == c.name && o.excludes(c) && o.believedFrom > c.believedFrom && o.fence > c.fence {
 				h.checkNextGrant(c, o)
 				h.checkLossSeen(c, o)
 				h.checkRelease(c, o)
@@ -37,7 +37,7 @@ func (h *history) checkLossReason(c *call) {
 	if loss == nil || loss.Name != c.name || loss.Reason == pawl.ReasonMaxHold || loss.Reason == pawl.ReasonClosed || loss.Reason == pawl.ReasonUnhealthy && c.unhealthyAfter != never {
 		return
 	}
-	end := max(c.lossSeen, c.ended)
+	end := max(c.lossSeen, c.releaseReturned)
 	if h.w.plan.quiet() && !h.shockedLocked(c.name, c.began-h.w.maxStepTime(), end) {
 		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, loss)
 	}
@@ -57,8 +57,8 @@ func (h *history) checkMaxHold(c *call) {
 	if c.maxHold == 0 {
 		return
 	}
-	for _, end := range []moment{c.stopped, c.lossSeen} {
-		if end != never && end <= c.believed+c.maxHold+time.Millisecond {
+	for _, end := range []moment{c.releaseBegan, c.lossSeen} {
+		if end != never && end <= c.believedFrom+c.maxHold+time.Millisecond {
 			return
 		}
 	}
@@ -68,27 +68,27 @@ func (h *history) checkMaxHold(c *call) {
 // checkNextGrant: no other claim is granted the name before LostError.StopBy, or within
 // the minimum hold of the lease.
 func (h *history) checkNextGrant(c, next *call) {
-	if h.excusedLocked(c, next.believed) || h.shockedLocked(c.name, c.began, next.believed) || next.verb == "force" {
+	if h.excusedLocked(c, next.believedFrom) || h.shockedLocked(c.name, c.began, next.believedFrom) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
-	stopped := c.stopped != never && c.stopped <= next.believed
+	stopped := c.releaseBegan != never && c.releaseBegan <= next.believedFrom
 	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !stopped {
-		if until := c.lost.StopBy.Sub(h.w.start); next.believed < until-slack {
-			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
+		if until := c.lost.StopBy.Sub(h.w.start); next.believedFrom < until-slack {
+			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believedFrom)
 		}
 	}
 	released := c.releaseErr == nil && c.detached == 0 && (!c.usesDo || h.w.plan.quiet()) // in the backend, too
-	if until := c.began + c.minHold; c.minHold > 0 && released && next.believed < until-c.minHold/250-time.Millisecond {
-		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
+	if until := c.began + c.minHold; c.minHold > 0 && released && next.believedFrom < until-c.minHold/250-time.Millisecond {
+		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believedFrom)
 	}
 }
 
 // checkLossSeen: a holder always sees its loss within one TTL after another claim was
 // granted the name, because no renewal can have succeeded since then.
 func (h *history) checkLossSeen(c, next *call) {
-	until := next.believed + c.ttl
-	if (c.stopped == never || c.stopped > until) && (c.lossSeen == never || c.lossSeen > until) {
+	until := next.believedFrom + c.ttl
+	if (c.releaseBegan == never || c.releaseBegan > until) && (c.lossSeen == never || c.lossSeen > until) {
 		h.violatedLocked(c.name, "%v did not see its loss within a TTL after %v was granted", c, next)
 	}
 }
@@ -100,16 +100,16 @@ func (h *history) checkLossSeen(c, next *call) {
 // have ended the lease on a majority; if the other claim has ended by the next renewal,
 // that renewal finds a majority again.
 func (h *history) checkRelease(c, next *call) {
-	if c.stopped == never || c.ended == never || next.believed >= c.stopped || c.releaseErr != nil || h.passed(c) {
+	if c.releaseBegan == never || c.releaseReturned == never || next.believedFrom >= c.releaseBegan || c.releaseErr != nil || h.passed(c) {
 		return
 	}
-	if c.usesDo && (!h.w.plan.quiet() || c.ended >= c.stopped+requestTimeout(c.ttl)) {
+	if c.usesDo && (!h.w.plan.quiet() || c.releaseReturned >= c.releaseBegan+requestTimeout(c.ttl)) {
 		return
 	}
-	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way
+	if c.detached > 0 && h.excusedLocked(c, next.believedFrom) { // the answer to Detach was on its way
 		return
 	}
-	if h.w.plan.backend == "quorum" && h.excusedLocked(c, next.believed) && next.stopped < next.believed+c.ttl/2 {
+	if h.w.plan.backend == "quorum" && h.excusedLocked(c, next.believedFrom) && next.releaseBegan < next.believedFrom+c.ttl/2 {
 		return
 	}
 	h.violatedLocked(c.name, "the release of %v returned nil, but %v was granted before it", c, next)

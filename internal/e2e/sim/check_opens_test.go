@@ -41,7 +41,7 @@ func (h *history) checkDetachedHolds(c *call) {
 	}
 	until := c.detached - 4*h.w.plan.weather.high + c.ttl + c.delay - (c.ttl+c.delay)/250 - time.Millisecond
 	for _, o := range h.calls {
-		if o.granted && o.name == c.name && o.excludes(c) && o.attachedTo == nil && o.fence > c.fence && o.believed > c.detached && o.believed < until && !h.shockedLocked(c.name, c.began, o.believed) {
+		if o.granted && o.name == c.name && o.excludes(c) && o.attachedTo == nil && o.fence > c.fence && o.believedFrom > c.detached && o.believedFrom < until && !h.shockedLocked(c.name, c.began, o.believedFrom) {
 			h.violatedLocked(c.name, "%v was detached and left alone, so the name is held until %v, but %v was granted", c, until, o)
 		}
 	}

@@ -78,7 +78,7 @@ func (h *history) noteDetached(c *call, handle pawl.Handle) {
 		panic("a handle that cannot be read")
 	}
 	h.mu.Lock()
-	c.stopped, c.ended, c.detached = h.w.now(), h.w.now(), h.w.now()
+	c.releaseBegan, c.releaseReturned, c.detached = h.w.now(), h.w.now(), h.w.now()
 	h.forgetLocked(c)
 	h.detached[driver.Token(in.Token)] = c
 	h.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *call) healthCheck(context.Context) error {
 	h := &c.process.w.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.unhealthyAfter != never && c.granted && h.w.now() >= c.believed+c.unhealthyAfter {
+	if c.unhealthyAfter != never && c.granted && h.w.now() >= c.believedFrom+c.unhealthyAfter {
 		return errSick
 	}
 	return nil
@@ -261,7 +261,7 @@ func (p *process) runElection(ctx context.Context, c *call) {
 		if len(terms) > 0 {
 			h.mu.Lock()
 			t := terms[len(terms)-1]
-			t.ended, t.releaseErr = w.now(), errTerm
+			t.releaseReturned, t.releaseErr = w.now(), errTerm
 			h.mu.Unlock()
 		}
 	}

@@ -37,14 +37,14 @@ type call struct {
 	ctxEnds         moment // when its ctx ends
 	err             error
 
-	granted    bool
-	fence      uint64
-	believed   moment // its user believes from then on that it holds the lease: the answer, or Do's call of f
-	stopped    moment // when the user stopped by itself: called Release, or returned from f
-	lossSeen   moment // when its user saw that the lease is lost
-	lost       *pawl.LostError
-	ended      moment // when Release, or Do, returned
-	releaseErr error  // of Release, or of Do
+	granted         bool
+	fence           uint64
+	believedFrom    moment // its user believes from then on that it holds the lease: the answer, or Do's call of f
+	releaseBegan    moment // when the user called Release, or returned from f
+	lossSeen        moment // when its user saw that the lease is lost
+	lost            *pawl.LostError
+	releaseReturned moment // when Release, or Do, returned
+	releaseErr      error  // of Release, or of Do
 
 	believes func() bool
 	done     <-chan struct{}
@@ -120,7 +120,7 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 				v.to = 0
 			}
 			concernsCall = true
-			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believed, c.stopped, c.lossSeen, c.ended)
+			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believedFrom, c.releaseBegan, c.lossSeen, c.releaseReturned)
 		}
 	}
 	if !concernsCall {

@@ -47,7 +47,7 @@ func (h *history) beginCall(p *process, s step) *call {
 	h.mu.Lock()
 	c := &call{
 		step: s, number: len(h.calls) + 1, process: p, began: h.w.now(),
-		answered: never, ctxEnds: never, believed: never, stopped: never, lossSeen: never, ended: never,
+		answered: never, ctxEnds: never, believedFrom: never, releaseBegan: never, lossSeen: never, releaseReturned: never,
 	}
 	h.calls = append(h.calls, c)
 	h.mu.Unlock()
@@ -221,7 +221,7 @@ func (h *history) noteGrant(c *call, fence uint64, lease *pawl.Lease, believes f
 	h.mu.Lock()
 	now := h.w.now()
 	c.granted, c.fence, c.lease, c.believes, c.done = true, fence, lease, believes, done
-	c.believed = now
+	c.believedFrom = now
 	if lease != nil {
 		c.answered = now
 	}
@@ -250,7 +250,7 @@ func (h *history) noteLoss(c *call) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.stopped != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
+	if c.releaseBegan != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
 		return
 	}
 	c.lossSeen, c.lost = h.w.now(), lost
@@ -260,7 +260,7 @@ func (h *history) noteLoss(c *call) {
 // noteStop records that a user stops to work, and releases next.
 func (h *history) noteStop(c *call) {
 	h.mu.Lock()
-	c.stopped = h.w.now()
+	c.releaseBegan = h.w.now()
 	h.forgetLocked(c)
 	h.mu.Unlock()
 	h.checkDeadline(c, c.lease)
@@ -269,18 +269,18 @@ func (h *history) noteStop(c *call) {
 
 func (h *history) noteRelease(c *call, err error) {
 	h.mu.Lock()
-	c.ended, c.releaseErr = h.w.now(), err
+	c.releaseReturned, c.releaseErr = h.w.now(), err
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "has released", aboutCall(c, err))
 	if err == nil && (c.minHold > 0 || c.delay > 0) && (h.w.plan.backend == "memory" || h.w.plan.backend == "store") {
-		h.w.after(c.believed+h.w.keptFor(c)-h.w.now(), func() { h.checkReleased(c) })
+		h.w.after(c.believedFrom+h.w.keptFor(c)-h.w.now(), func() { h.checkReleased(c) })
 	}
 }
 
 // noteDo records the answer of Do.
 func (h *history) noteDo(c *call, err error) {
 	h.mu.Lock()
-	c.answered, c.ended = h.w.now(), h.w.now()
+	c.answered, c.releaseReturned = h.w.now(), h.w.now()
 	if c.granted {
 		c.releaseErr = err
 	} else {

@@ -59,7 +59,7 @@ func (b *bug) find(t *testing.T) (seed uint64, text string) {
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	basictest.Nightly(t, "many schedules")
+	basictest.SkipIfShort(t, "many schedules")
 	for _, b := range slices.Concat(reviewBugs, faults, quorumBugs, storeBugs, featureBugs) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()
