@@ -26,8 +26,8 @@ type claim struct {
 	health  func(ctx context.Context) error // nil: the lease is renewed without checks
 
 	// lateAttemptEnd is the latest time, counted from core.epoch, at which an unanswered
-	// attempt may arrive; 0 if all were answered. A grant does not reset it, because an
-	// earlier attempt may still arrive. It is not written after the grant.
+	// attempt may arrive; 0 if all were answered. It keeps its value after the grant,
+	// because an earlier attempt may still arrive. Nothing writes it after the grant.
 	lateAttemptEnd time.Duration
 
 	inbox       inbox.Inbox[*hold]

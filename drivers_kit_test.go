@@ -15,7 +15,7 @@ import (
 )
 
 // Short names for the helpers of all tests.
-var nightly, noError, isError = basictest.Nightly, basictest.NoError, basictest.IsError
+var skipIfShort, noError, isError = basictest.SkipIfShort, basictest.NoError, basictest.IsError
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

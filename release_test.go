@@ -102,7 +102,8 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	}
 }
 
-// Later callers wait for the first one without stopping virtual time.
+// Later callers wait for the first one on a channel, not on a mutex: so virtual time goes
+// on.
 func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 	withClient(t, func(t *testing.T, _ *world, c *pawl.Client, net *network) {
 		for _, failure := range []error{nil, errNet} {
@@ -117,7 +118,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 			first := <-answers
 			for range 2 {
 				if err := <-answers; !errors.Is(err, failure) || err != first {
-					t.Errorf("one Release returns %v, another %v", first, err)
+					t.Errorf("one Release returns %v, another %v; want %v, the same error", first, err, failure)
 				}
 			}
 			wantWithin(t, "the calls returned after", time.Since(began), time.Second, time.Minute)
@@ -125,7 +126,7 @@ func TestConcurrentReleasesReturnTheSame(t *testing.T) {
 			net.setLatency(0)
 			sent := net.count("release")
 			if err := lease.Release(nil); err != first || failure == nil && sent != 1 { //nolint:staticcheck // a nil ctx must not keep a lock held
-				t.Errorf("one Release returns %v, another %v, after %d releases", first, err, sent)
+				t.Errorf("Release returned %v, and later %v, after %d requests; want the same error, after one request if it is nil", first, err, sent)
 			}
 			time.Sleep(time.Minute)
 		}

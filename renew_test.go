@@ -66,7 +66,7 @@ func TestALeaseThatHangsDoesNotHarmItsBatch(t *testing.T) {
 
 // Small batches do not cause many requests or goroutines while the backend is down.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
-	nightly(t, "it renews ten thousand leases")
+	skipIfShort(t, "it renews ten thousand leases")
 	for name, down := range map[string]func(net *network){
 		"refuses": func(net *network) { net.setHooks(failRequests("renew"), nil) },
 		"hangs":   func(net *network) { net.setStuck(func(op string, _ int) bool { return op == "renew" }) },

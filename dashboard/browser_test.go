@@ -13,7 +13,7 @@ import (
 // The tests of the pages run in Chromium. They are a separate module, so that no program
 // depends on chromedp: see browser/doc.go.
 func TestThePagesInABrowser(t *testing.T) {
-	basictest.Nightly(t, "it builds two programs, and runs Chromium")
+	basictest.SkipIfShort(t, "it builds two programs, and runs Chromium")
 	t.Parallel()
 	if os.Getenv("PAWL_TEST_REQUIRE") == "" {
 		t.Skip("go test -C dashboard/browser . tests the pages in Chromium, and so does make test-all")

@@ -13,7 +13,7 @@ import (
 
 // In a crowd of clients that each lock several names, no client deadlocks or starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	nightly(t, "64 clients")
+	skipIfShort(t, "64 clients")
 	c := etcdtest.Start(t, 1)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }
@@ -21,7 +21,7 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 // One value has the lease and the places of 100 waiters. The holder still renews its
 // lease.
 func TestACrowdCostsNoLease(t *testing.T) {
-	nightly(t, "100 clients")
+	skipIfShort(t, "100 clients")
 	c := etcdtest.Start(t, 1)
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, "etcd://"+c.Addrs()[0]) })
 }

@@ -111,7 +111,7 @@ func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 }
 
 func TestTheDoctorFindsAMemberThatIsDown(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	d := openDriver(t, c.URL())

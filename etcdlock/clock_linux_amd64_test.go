@@ -14,7 +14,7 @@ import (
 // The server's wall clock is set a minute forward and back. This makes no lease longer or
 // shorter, and no client notices.
 func TestTheServersClockIsSet(t *testing.T) {
-	nightly(t, "it waits for leases to end")
+	skipIfShort(t, "it waits for leases to end")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	c := etcdtest.Setup{Members: 1, Begin: clock.Start}.Start(t)

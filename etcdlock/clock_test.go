@@ -30,7 +30,7 @@ func holdAndDie(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
 // although it has no client open between its runs. The job may close its client or just
 // exit. Another client may be open and idle.
 func TestOneShotTriesSeeADeadHolderExpire(t *testing.T) {
-	nightly(t, "it waits for a lease to end")
+	skipIfShort(t, "it waits for a lease to end")
 	t.Parallel()
 	for what, how := range map[string]struct{ exits, besideIdleClient bool }{
 		"closed": {}, "not closed": {exits: true}, "closed, beside an idle client": {besideIdleClient: true},
@@ -82,7 +82,7 @@ func tryOnce(t *testing.T, c *etcdtest.Cluster, claim driver.Claim, exits bool) 
 
 // A waiter keeps the clock going even if no other client is open.
 func TestTheOnlyClientIsServedWhenTheHolderIsDead(t *testing.T) {
-	nightly(t, "it waits for a lease to end")
+	skipIfShort(t, "it waits for a lease to end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	d := openDriver(t, c.URL())

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 
 // Each client is connected to one of three members, and most clients not to the leader.
 func TestConformanceOnThreeMembers(t *testing.T) {
-	nightly(t, "the suite again, on a cluster")
+	skipIfShort(t, "the suite again, on a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	runConformance(t, c, c.URL()+"/locks", 3*time.Second)
@@ -51,7 +51,7 @@ func runConformance(t *testing.T, c *etcdtest.Cluster, url string, uncertainty t
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "it is a crowd")
+	skipIfShort(t, "it is a crowd")
 	t.Parallel()
 	url := etcdtest.Start(t, 1).URL()
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)

@@ -26,7 +26,7 @@ func openClient(t *testing.T, url string) *pawl.Client {
 // Several clients take one name in turn, each through one member or through all, while
 // members are stopped, killed, cut off, compacted and defragmented.
 func TestOneAtATimeOnBadDays(t *testing.T) {
-	nightly(t, "it is a storm on a cluster")
+	skipIfShort(t, "it is a storm on a cluster")
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, CanBeCut: true}.Start(t)
 	admin := client(t, c.Addrs()...)
@@ -59,7 +59,7 @@ func TestOneAtATimeOnBadDays(t *testing.T) {
 // A holder whose member is cut off learns that its lease is lost before another client
 // gets the name. Meanwhile clients of that member get no lease.
 func TestAHolderIsCutOffWithItsMember(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Setup{Members: 3, CanBeCut: true}.Start(t)
 	admin := client(t, c.Addrs()...)
@@ -129,7 +129,7 @@ func moveLeader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) {
 
 // Connections break all the time, in the middle of requests and of their answers.
 func TestConnectionsThatAreCutInTheMiddle(t *testing.T) {
-	nightly(t, "it is a storm")
+	skipIfShort(t, "it is a storm")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := startProxy(t, c)

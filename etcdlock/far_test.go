@@ -12,7 +12,7 @@ import (
 // A far client gets and keeps its locks beside a busy client that is near the servers,
 // and that ticks before the far one has received the last tick.
 func TestAFarClientBesideABusyNearOne(t *testing.T) {
-	nightly(t, "it waits for slow answers")
+	skipIfShort(t, "it waits for slow answers")
 	t.Parallel()
 	for _, latency := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(latency.String(), func(t *testing.T) {

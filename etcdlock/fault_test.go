@@ -25,7 +25,7 @@ func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
 
 // The leader of three members may be killed or paused.
 func TestOneOfThreeMembersIsLost(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	admin := client(t, c.Addrs()...)
@@ -59,7 +59,7 @@ func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest
 
 // A member without a majority grants no lease, and its error names the cause.
 func TestAMemberWithoutAMajority(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	d := openDriver(t, "etcd://"+c.Members[0].Addr)
@@ -115,7 +115,7 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 // A learner refuses requests for locks. If voting members are named too, the client uses
 // them; otherwise the error names the cause.
 func TestALearnerAmongTheEndpoints(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	admin := client(t, c.Addrs()...)
@@ -127,13 +127,13 @@ func TestALearnerAmongTheEndpoints(t *testing.T) {
 		cycle(t, d, "job")
 	}
 	_, err := etcdlock.Open(brief(t), "etcd://"+learner.Addr)
-	servertest.Explained(t, err, false, "learner")
+	servertest.WantDriverError(t, err, false, "learner")
 }
 
 // When the quota is used up, as on a full disk, no client can lock or renew. The error
 // says how to mend that, and afterwards all clients work again.
 func TestTheQuotaIsUsedUp(t *testing.T) {
-	nightly(t, "it fills a database")
+	skipIfShort(t, "it fills a database")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
 	d := openDriver(t, c.URL())
@@ -149,7 +149,7 @@ func TestTheQuotaIsUsedUp(t *testing.T) {
 		"Release": func() error { return d.Release(brief(t), lease(holder)) },
 	} {
 		t.Log(what)
-		servertest.Explained(t, do(), false, "alarm disarm")
+		servertest.WantDriverError(t, do(), false, "alarm disarm")
 	}
 	if found := diagnose(t, d); !strings.Contains(found, "error alarm") {
 		t.Errorf("the doctor finds %q", found)
@@ -213,13 +213,13 @@ func TestTheClockIsDeleted(t *testing.T) {
 		t.Error("granted without a clock")
 	}
 	_, err = etcdlock.Open(brief(t), url)
-	servertest.Explained(t, err, true, "stop all that use these locks")
+	servertest.WantDriverError(t, err, true, "stop all that use these locks")
 	must(admin.Delete(brief(t), prefix+"//", clientv3.WithPrefix()))(t)
 	gets(t, openDriver(t, url), mutex("job"))
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	nightly(t, "it waits for pings of a silent connection")
+	skipIfShort(t, "it waits for pings of a silent connection")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	p := startProxy(t, c)
@@ -231,5 +231,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	_ = open(t, c.URL()).Close() // because a member that is killed before its first answer may never answer
 	c.Members[0].Kill()
-	servertest.OpensLate(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
+	servertest.OpensWhenServerStarts(t, c.URL()+"?dial_timeout=1s", c.Members[0].Run)
 }

@@ -9,7 +9,7 @@ import (
 
 // A queue grows until its entry is too large for a request.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	nightly(t, "it makes queues of hundreds of waiters")
+	skipIfShort(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--max-request-bytes=200000")
 	drivertest.Full(t, "--max-request-bytes", openDriver(t, c.URL()), openDriver(t, c.URL()))

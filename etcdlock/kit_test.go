@@ -18,16 +18,16 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// The steps of a test.
+// Short names for the helpers of all tests.
 var (
-	noError = basictest.NoError
-	nightly = basictest.Nightly
-	until   = basictest.Until
-	mutex   = servertest.Mutex
-	queued  = servertest.Queued
-	lease   = servertest.Lease
-	rises   = servertest.Rises
-	open    = servertest.Open[*etcdlock.Driver]
+	noError     = basictest.NoError
+	skipIfShort = basictest.SkipIfShort
+	until       = basictest.Until
+	mutex       = servertest.Mutex
+	queued      = servertest.Queued
+	lease       = servertest.Lease
+	rises       = servertest.Rises
+	open        = servertest.Open[*etcdlock.Driver]
 
 	openDriver = servertest.OpenDriver[*etcdlock.Driver]
 )

@@ -15,7 +15,7 @@ import (
 
 // A process has one etcd lease and two watches, regardless of the number of its leases.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
-	nightly(t, "it is a crowd")
+	skipIfShort(t, "it is a crowd")
 	t.Parallel()
 	const leases = 10_000
 	c := etcdtest.Start(t, 1)

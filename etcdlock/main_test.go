@@ -53,6 +53,6 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		parallel = 8 * runtime.GOMAXPROCS(0)
 	}
-	leaktest.Parallel(parallel)
+	leaktest.SetMaxParallel(parallel)
 	leaktest.Main(leaktest.Then(m, etcdtest.Stop))
 }

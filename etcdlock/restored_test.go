@@ -19,7 +19,7 @@ import (
 // operator restores the backup. Its client notifies it of the loss, the restored lease
 // expires in its time, and the next fence is above all earlier ones.
 func TestABackupRestoredWhileOthersHold(t *testing.T) {
-	nightly(t, "it restores a backup")
+	skipIfShort(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	old := openDriver(t, c.URL())
@@ -58,7 +58,7 @@ func TestABackupRestoredWhileOthersHold(t *testing.T) {
 
 // No client is open when the backup is restored.
 func TestABackupRestoredWhileNoClientIsOpen(t *testing.T) {
-	nightly(t, "it restores a backup")
+	skipIfShort(t, "it restores a backup")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a := open(t, c.URL())
@@ -72,7 +72,7 @@ func TestABackupRestoredWhileNoClientIsOpen(t *testing.T) {
 // When the cluster loses all data, the holders learn that their leases are lost, and
 // later fences are greater, for a new client and for one that was open before.
 func TestAllDataLost(t *testing.T) {
-	nightly(t, "it waits for leases that end")
+	skipIfShort(t, "it waits for leases that end")
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]

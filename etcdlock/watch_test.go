@@ -19,7 +19,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestAWatchOutlivesALostMember(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	c := etcdtest.Start(t, 3)
 	lost := leader(t, c, client(t, c.Addrs()...))

@@ -23,7 +23,7 @@ import (
 // Users copy the examples into programs that Kubernetes or systemd stops with SIGTERM. So
 // on SIGTERM each example ends its work, releases its locks, and exits.
 func TestEachExampleEndsAtSIGTERM(t *testing.T) {
-	basictest.Nightly(t, "it builds the examples")
+	basictest.SkipIfShort(t, "it builds the examples")
 	for _, name := range []string{"exports", "gocron", "leader", "nightly"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,7 +33,7 @@ func TestAPausedHolderIsRefusedByMemory(t *testing.T) {
 
 // The clients are aws-sdk-go-v2 and minio-go.
 func TestAPausedHolderIsRefusedByS3ThroughItsClients(t *testing.T) {
-	nightly(t, "it builds versitygw")
+	skipIfShort(t, "it builds versitygw")
 	data := t.TempDir()
 	noError(t, os.Mkdir(filepath.Join(data, "fences"), 0o700)) // a bucket
 	url := "http://" + testservers.Start(t, "s3", func(addr string) []string { return []string{"-data", data, "-listen", addr} })

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
-	nightly(t, "bad days")
+	skipIfShort(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +29,7 @@ func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 }
 
 func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNodeCluster(t), redistest.ClusterDown
 	d := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))

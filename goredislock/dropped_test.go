@@ -83,7 +83,7 @@ func TestCloseAnswersAClaimThatWaitsForTheSubscription(t *testing.T) {
 }
 
 func TestASilentSubscriptionIsReplaced(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)

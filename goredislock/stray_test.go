@@ -25,7 +25,7 @@ func opener(t *testing.T, o redis.Options) func(addr string) driver.Driver {
 var timeouts = map[string]redis.Options{"by its own timeouts": {}, "by the ctx": {ContextTimeoutEnabled: true}}
 
 func TestAbandonedAttemptsAreReleased(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	for what, o := range timeouts {
 		t.Run(what, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAbandonedAttemptsAreReleased(t *testing.T) {
 }
 
 func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	for what, o := range timeouts {
 		t.Run(what, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
 }
 
 func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNoLease(t, opener(t, redis.Options{}))
 }

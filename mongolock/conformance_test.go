@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	// The server handles one request at a time. With more parallel subtests, leases would
 	// end before it answers.
-	leaktest.Parallel(24)
+	leaktest.SetMaxParallel(24)
 	leaktest.Main(m)
 }
 

@@ -211,7 +211,7 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	}
 	s := startServer(t)
 	s.Kill()
-	servertest.OpensLate(t, s.databaseURL(s.addr, newDatabase())+"&serverSelectionTimeoutMS=500", s.run)
+	servertest.OpensWhenServerStarts(t, s.databaseURL(s.addr, newDatabase())+"&serverSelectionTimeoutMS=500", s.run)
 }
 
 // After an operator has deleted the documents, held names are granted again, with greater

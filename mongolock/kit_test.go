@@ -31,14 +31,14 @@ type testServer struct {
 }
 
 var (
-	isRefused = servertest.Waits
-	within    = servertest.Within
-	noError   = basictest.NoError
-	nightly   = basictest.Nightly
-	mutex     = servertest.Mutex
-	lease     = servertest.Lease
-	explained = servertest.Explained
-	finds     = servertest.Finds
+	isRefused   = servertest.Waits
+	within      = servertest.Within
+	noError     = basictest.NoError
+	skipIfShort = basictest.SkipIfShort
+	mutex       = servertest.Mutex
+	lease       = servertest.Lease
+	explained   = servertest.WantDriverError
+	finds       = servertest.Finds
 )
 
 // realURL returns the URL of the real server, or "".
@@ -59,7 +59,7 @@ func startServer(t testing.TB) *testServer {
 
 func startFerretDB(t testing.TB) *testServer {
 	t.Helper()
-	nightly(t, "it builds FerretDB")
+	skipIfShort(t, "it builds FerretDB")
 	s := &testServer{addr: "127.0.0.1:" + servertest.FreePort(t), Process: &servertest.Process{TB: t, Dir: t.TempDir()}}
 	s.url = "mongodb://" + s.addr
 	s.run()

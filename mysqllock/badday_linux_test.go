@@ -11,7 +11,7 @@ import (
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
 func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
-	nightly(t, "a full disk")
+	skipIfShort(t, "a full disk")
 	s := mysqltest.Start(t)
 	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))
 	disk := servertest.SmallDisk(t, folder, "2m")

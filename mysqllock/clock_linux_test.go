@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheServersClockIsSet(t *testing.T) {
-	nightly(t, "it sets a server's clock")
+	skipIfShort(t, "it sets a server's clock")
 	s, clock := mysqltest.StartWithClock(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	servertest.ClockEndsLeases(t, openDriver(t, url), openDriver(t, url), clock.Set)

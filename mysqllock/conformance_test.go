@@ -49,7 +49,7 @@ func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *s
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "200 waiters")
+	skipIfShort(t, "200 waiters")
 	s := mysqltest.Shared(t)
 	url := "mysql:" + s.DSN(s.NewDatabase(t))
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)

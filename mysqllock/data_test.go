@@ -69,7 +69,7 @@ func TestDeletedOrRestoredNamesGetGreaterFences(t *testing.T) {
 
 // If a server can prepare no more statements, the driver sends them as text.
 func TestStatementsAreSentAsTextIfNoneCanBePrepared(t *testing.T) {
-	nightly(t, "it starts a server")
+	skipIfShort(t, "it starts a server")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	early := openDriver(t, url)
@@ -111,7 +111,7 @@ func TestColumnsShowTheHolders(t *testing.T) {
 
 // Renewing entries of 64 kB and more in one statement does not change them.
 func TestLargeEntriesAreRenewedTogether(t *testing.T) {
-	nightly(t, "it fills large entries")
+	skipIfShort(t, "it fills large entries")
 	t.Parallel()
 	_, _, d := freshDatabase(t)
 	var leases []driver.LeaseRef

@@ -69,7 +69,7 @@ func TestTheDoctorReportsTriggersAndEvents(t *testing.T) {
 
 // A replica that takes writes can grant a name that its primary has also granted.
 func TestTheDoctorReportsAWritableReplica(t *testing.T) {
-	nightly(t, "two servers, one a replica")
+	skipIfShort(t, "two servers, one a replica")
 	primary := mysqltest.Start(t, "--log-bin", "--binlog-format=ROW", "--server-id=1")
 	s := mysqltest.Start(t, "--server-id=2")
 	_, port, _ := strings.Cut(primary.Addr, ":")

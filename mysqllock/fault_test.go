@@ -27,7 +27,7 @@ func TestAServerThatIsKilledAndRestarted(t *testing.T) {
 
 // No lock is lost while all connections are killed again and again.
 func TestConnectionsThatAreKilled(t *testing.T) {
-	nightly(t, "it runs for long")
+	skipIfShort(t, "it runs for long")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	root := s.Root(t)
@@ -78,14 +78,14 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 }
 
 func TestAServerThatStandsStill(t *testing.T) {
-	nightly(t, "a server that stands still")
+	skipIfShort(t, "a server that stands still")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	servertest.StandsStill(t, openDriver(t, url), openDriver(t, url), s.Pause, s.Resume)
 }
 
 func TestWaitingCostsFourStatementsASecond(t *testing.T) {
-	nightly(t, "it waits for 7 s")
+	skipIfShort(t, "it waits for 7 s")
 	s := mysqltest.Start(t)
 	holder, waiter := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), openDriver(t, "mysql:"+s.DSN(mysqltest.Database))
 	for i := range 20 {
@@ -105,7 +105,7 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 // The server does not send the entry whenever another waiter renews its place, but only
 // when the entry has news for this process.
 func TestPollsOfALongQueueReadTheEntryOnlyWithNews(t *testing.T) {
-	nightly(t, "60 waiters")
+	skipIfShort(t, "60 waiters")
 	s := mysqltest.Start(t)
 	url := "mysql:" + s.DSN(mysqltest.Database)
 	d, waiter := openDriver(t, url), openDriver(t, url)

@@ -15,7 +15,7 @@ import (
 // the limit. Statements are prepared, or, on a caller's pool, have the values in their
 // text.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	nightly(t, "it fills a queue")
+	skipIfShort(t, "it fills a queue")
 	t.Parallel()
 	s := mysqltest.Start(t, "--max-allowed-packet=256K")
 	t.Run("Prepared", func(t *testing.T) {

@@ -21,14 +21,14 @@ var (
 	renews          = servertest.Renews
 	noError         = basictest.NoError
 	eventually      = basictest.Eventually
-	nightly         = basictest.Nightly
+	skipIfShort     = basictest.SkipIfShort
 	lease           = servertest.Lease
 	mutex           = servertest.Mutex
 	queued          = servertest.Queued
 	gets            = servertest.Gets
 	releases        = servertest.Releases
 	cycle           = servertest.Cycle
-	wantDriverError = servertest.Explained
+	wantDriverError = servertest.WantDriverError
 	finds           = servertest.Finds
 	begin           = servertest.Begin
 	exec            = servertest.Exec

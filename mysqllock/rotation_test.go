@@ -12,7 +12,7 @@ import (
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	nightly(t, "it starts a server")
+	skipIfShort(t, "it starts a server")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	identity := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")

@@ -185,11 +185,11 @@ func TestErrorsNameATimeLimitOfStatements(t *testing.T) {
 
 // A program may start before its server.
 func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
-	nightly(t, "it restarts a server")
+	skipIfShort(t, "it restarts a server")
 	t.Parallel()
 	s := mysqltest.Start(t)
 	s.Kill()
-	servertest.OpensLate(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
+	servertest.OpensWhenServerStarts(t, "mysql:"+s.DSN(mysqltest.Database), s.Run)
 }
 
 // The first call checks the server. Other calls wait for this check only until their own

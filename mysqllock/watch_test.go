@@ -16,7 +16,7 @@ import (
 
 // A driver polls for lost leases only until they are released or have expired.
 func TestADriverWithoutLeasesDoesNotPoll(t *testing.T) {
-	nightly(t, "a slow machine can miss its limit of 1 s")
+	skipIfShort(t, "a slow machine can miss its limit of 1 s")
 	s := mysqltest.Start(t)
 	d, root := openDriver(t, "mysql:"+s.DSN(mysqltest.Database)), s.Root(t)
 	countPolls := func() int {
@@ -39,7 +39,7 @@ func TestADriverWithoutLeasesDoesNotPoll(t *testing.T) {
 
 // While a server is down, the driver polls less often, and so dials less often.
 func TestADriverSeldomDialsAServerThatIsDown(t *testing.T) {
-	nightly(t, "a slow machine can miss its limit of 1 s")
+	skipIfShort(t, "a slow machine can miss its limit of 1 s")
 	s, db, d := freshDatabase(t)
 	var down atomic.Bool
 	var dials atomic.Int64

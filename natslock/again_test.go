@@ -53,7 +53,7 @@ func checkRepeatedSequence(t *testing.T, a, b *natslock.Driver, js jetstream.Jet
 // The node that has the bucket in memory restarts, and creates it again with the same
 // first sequence. The clients are connected to another node, and do not notice.
 func TestAnotherNodeThatLosesItsData(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	openDriver(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
@@ -68,7 +68,7 @@ func TestAnotherNodeThatLosesItsData(t *testing.T) {
 
 // An operator restores a backup. The NATS tools send the same requests.
 func TestABackupThatIsRestored(t *testing.T) {
-	nightly(t, "a backup")
+	skipIfShort(t, "a backup")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := openDriver(t, "nats://"+server.Addr), openDriver(t, "nats://"+server.Addr)

@@ -25,12 +25,12 @@ func fillNames(t *testing.T, d *natslock.Driver) {
 	for i := 0; err == nil && i < 1000; i++ {
 		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
 	}
-	servertest.Explained(t, err, false, "room")
+	servertest.WantDriverError(t, err, false, "room")
 }
 
 // A full bucket grants no lease, and its error has a hint.
 func TestABucketThatIsFull(t *testing.T) {
-	nightly(t, "it fills a bucket")
+	skipIfShort(t, "it fills a bucket")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, js := connect(t, server)
@@ -51,7 +51,7 @@ func TestABucketThatIsFull(t *testing.T) {
 
 // An account at its limit grants no lease, and its error has a hint.
 func TestAnAccountThatIsFull(t *testing.T) {
-	nightly(t, "it fills an account")
+	skipIfShort(t, "it fills an account")
 	t.Parallel()
 	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
 	  { user: all, password: secret } ] } }`)
@@ -97,7 +97,7 @@ func TestALostReplyLosesNoGrant(t *testing.T) {
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	nightly(t, "it waits for pings of a silent connection")
+	skipIfShort(t, "it waits for pings of a silent connection")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -111,7 +111,7 @@ func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
 // parts, the first values would be too old when the last ones arrive. On a slow machine
 // that can still happen. Then the driver reads each value again.
 func TestALinkWithSlowAnswers(t *testing.T) {
-	nightly(t, "it waits for slow answers")
+	skipIfShort(t, "it waits for slow answers")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	proxy := servertest.StartProxy(t, server.Addr)
@@ -150,7 +150,7 @@ func TestReadsOnASlowLinkAreSentOnce(t *testing.T) {
 // A restarted server with a bucket in memory has lost all leases, and grants the names
 // again with greater fences.
 func TestAServerThatLosesItsData(t *testing.T) {
-	nightly(t, "it loses data")
+	skipIfShort(t, "it loses data")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	servertest.Forgets(t, openDriver(t, "nats://"+server.Addr+"?storage=memory"), openDriver(t, "nats://"+server.Addr), server.Restart)
@@ -166,7 +166,7 @@ func checkPush(d *natslock.Driver, want bool) error {
 
 // A queue grows until its entry is too large for a message.
 func TestAQueueThatDoesNotFit(t *testing.T) {
-	nightly(t, "it makes queues of hundreds of waiters")
+	skipIfShort(t, "it makes queues of hundreds of waiters")
 	t.Parallel()
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()
@@ -187,7 +187,7 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 // One value has the lease and the places of 100 waiters. The holder still renews its
 // lease.
 func TestACrowdCostsNoLease(t *testing.T) {
-	nightly(t, "100 clients")
+	skipIfShort(t, "100 clients")
 	server := natstest.Start(t, "")
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, "nats://"+server.Addr) })
 }

@@ -14,7 +14,7 @@ import (
 // is held and waited for. Holder and waiter notice nothing, because their leases are
 // longer. Leases that begin then last as long as they should.
 func TestTheServersClockIsSet(t *testing.T) {
-	nightly(t, "it sets a server's clock")
+	skipIfShort(t, "it sets a server's clock")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)
@@ -34,7 +34,7 @@ func TestTheServersClockIsSet(t *testing.T) {
 // A clock that is set ahead by more than the rest of a lease ends the lease. The holder
 // learns that by its next renewal, and the next holder has a greater fence.
 func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
-	nightly(t, "it sets a server's clock")
+	skipIfShort(t, "it sets a server's clock")
 	t.Parallel()
 	clock := timeshift.NewGo(t, 0)
 	server := natstest.StartWith(t, clock.Start)

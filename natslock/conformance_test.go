@@ -15,7 +15,7 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(24)
+	leaktest.SetMaxParallel(24)
 	leaktest.Main(leaktest.Then(m, natstest.Stop))
 }
 
@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOnACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	runConformance(t, nodes[0], fmt.Sprintf("%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), "pawl?replicas=3", 2*unit)
@@ -53,7 +53,7 @@ func runConformance(t *testing.T, server *natstest.Server, addrs, bucket string,
 }
 
 func TestTwoHundredWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "crowds")
+	skipIfShort(t, "crowds")
 	t.Parallel()
 	url := "nats://" + natstest.Start(t, "").Addr
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 200)

@@ -78,7 +78,7 @@ func TestDiagnoseOfAPasswordThatIsNotRequired(t *testing.T) {
 // A bucket in memory is a warning even in a cluster. If the URL and the bucket differ in
 // their storage, that is a finding.
 func TestDiagnoseOfABucketInMemory(t *testing.T) {
-	nightly(t, "it starts a cluster")
+	skipIfShort(t, "it starts a cluster")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	addr := nodes[leader].Addr
@@ -99,7 +99,7 @@ func TestDiagnoseOfABucketInMemory(t *testing.T) {
 }
 
 func TestDiagnoseOfACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := openDriver(t, "nats://"+nodes[leader].Addr)

@@ -74,7 +74,7 @@ func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
 }
 
 func TestALeaderThatIsLost(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	for name, fail := range map[string]func(*natstest.Server){
 		"Stopped": (*natstest.Server).Stop,
@@ -96,7 +96,7 @@ func TestALeaderThatIsLost(t *testing.T) {
 
 // A leader steps down, so its clients must find the next leader.
 func TestALeaderThatStepsDown(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes, _ := cluster(t)
 	url := "nats://" + nodes[0].Addr
@@ -137,7 +137,7 @@ func TestABucketThatAnotherToolCreatesAgain(t *testing.T) {
 }
 
 func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
-	nightly(t, "crowds")
+	skipIfShort(t, "crowds")
 	t.Parallel()
 	server := natstest.Start(t, "")
 	servertest.OpensTwenty(t, "nats://"+server.Addr)
@@ -186,7 +186,7 @@ func TestABucketThatMustExist(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	_, err := natslock.Open(ctx, "nats://"+server.Addr+"?create=false")
-	servertest.Explained(t, err, true, "kv add")
+	servertest.WantDriverError(t, err, true, "kv add")
 	_, js := connect(t, server)
 	must(js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}))(t)
 	d := openDriver(t, "nats://"+server.Addr+"?create=false")
@@ -253,5 +253,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	server.Kill()
-	servertest.OpensLate(t, "nats://"+server.Addr, func() { server.Run() })
+	servertest.OpensWhenServerStarts(t, "nats://"+server.Addr, func() { server.Run() })
 }

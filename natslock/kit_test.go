@@ -19,23 +19,23 @@ func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v,
 
 var asDriver = servertest.As[*natslock.Driver] // converts the driver of New or Open to its concrete type
 
-// The steps of a test.
+// Short names for the helpers of all tests.
 var (
-	rises     = servertest.Rises
-	until     = basictest.Until
-	within    = servertest.Within
-	isRefused = servertest.Waits
-	renews    = servertest.Renews
-	isLost    = servertest.IsLost
-	noError   = basictest.NoError
-	nightly   = basictest.Nightly
-	lease     = servertest.Lease
-	mutex     = servertest.Mutex
-	queued    = servertest.Queued
-	gets      = servertest.Gets
-	releases  = servertest.Releases
-	cycle     = servertest.Cycle
-	open      = servertest.Open[*natslock.Driver]
+	rises       = servertest.Rises
+	until       = basictest.Until
+	within      = servertest.Within
+	isRefused   = servertest.Waits
+	renews      = servertest.Renews
+	isLost      = servertest.IsLost
+	noError     = basictest.NoError
+	skipIfShort = basictest.SkipIfShort
+	lease       = servertest.Lease
+	mutex       = servertest.Mutex
+	queued      = servertest.Queued
+	gets        = servertest.Gets
+	releases    = servertest.Releases
+	cycle       = servertest.Cycle
+	open        = servertest.Open[*natslock.Driver]
 
 	openDriver = servertest.OpenDriver[*natslock.Driver]
 )

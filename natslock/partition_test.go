@@ -34,7 +34,7 @@ func openAt(t *testing.T, nodes ...string) *natslock.Driver {
 // others get errors; a holder among them learns in time that it lost its lease. No name
 // is granted while it is held.
 func TestAPartition(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		cut    func(w *natstest.Network, node int) (heal func())
@@ -66,7 +66,7 @@ func TestAPartition(t *testing.T) {
 // still held. In memory, names are granted again with greater fences, and the holders
 // learn that they lost.
 func TestAClusterThatIsRestarted(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	for _, storage := range []string{"file", "memory"} {
 		t.Run(storage, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAClusterThatIsRestarted(t *testing.T) {
 // A cluster that is starting still has too few servers for three replicas. The bucket
 // must get three replicas nevertheless.
 func TestABucketOfAClusterThatIsStarting(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
 	openDriver(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // waits until the cluster is complete
@@ -109,7 +109,7 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 
 // Without a majority, an error has a hint.
 func TestAClusterWithoutAMajority(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	d := openDriver(t, "nats://"+nodes[leader].Addr)

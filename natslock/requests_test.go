@@ -23,7 +23,7 @@ func TestRequestsOfACycle(t *testing.T) {
 		checkRequests(t, natstest.Start(t, ""), 0)
 	})
 	t.Run("Cluster", func(t *testing.T) {
-		nightly(t, "it starts a cluster")
+		skipIfShort(t, "it starts a cluster")
 		t.Parallel()
 		nodes, _ := cluster(t)
 		checkRequests(t, nodes[0], 0)

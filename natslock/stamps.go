@@ -13,7 +13,7 @@ import (
 
 const (
 	// If maxMissedStamps consecutive stamps do not arrive, the driver subscribes to no
-	// more stamps until it asks for the time again, or the connection changes.
+	// more stamps until the server has told it the time again, or the connection changes.
 	maxMissedStamps = 3
 
 	// stampTimeout is the time for which the driver waits for a stamp, which should
@@ -21,11 +21,12 @@ const (
 	stampTimeout = 20 * time.Millisecond
 )
 
-// stampPrefix begins the subjects of a bucket's stamps. In a bucket that natslock has
-// created, the leader sends the headers of each stored message to a subject for the
-// message's key, before it acknowledges the message. If no stamp arrives, because a right
-// is missing or a message is lost, the writer reads the message, as in a bucket that
-// another tool has created.
+// stampPrefix begins the subjects of a bucket's stamps. A stamp tells a writer the time
+// at which the server has stored its message: in a bucket that natslock has created, the
+// leader sends the headers of each stored message to a subject for the message's key,
+// before it acknowledges the message. If no stamp arrives, because a right is missing or
+// a message is lost, the writer reads the message back, as in a bucket that another tool
+// has created. A bucket whose configuration has another prefix counts as such a bucket.
 func (s *store) stampPrefix() string { return "_PAWL." + s.options.Bucket + "." }
 
 // sendsStamps reports whether the leader of a bucket with this configuration sends

@@ -43,7 +43,7 @@ func TestTLS(t *testing.T) {
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	nightly(t, "a server starts again twice")
+	skipIfShort(t, "a server starts again twice")
 	t.Parallel()
 	a := certtest.NewAuthority(t)
 	own := certtest.NewIdentity(t, t.TempDir(), a, "127.0.0.1")

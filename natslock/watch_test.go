@@ -23,7 +23,7 @@ func TestAWatchOutlivesTheServer(t *testing.T) {
 }
 
 func TestAWatchOutlivesALostLeader(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes, leader := cluster(t)
 	url := "nats://" + nodes[(leader+1)%3].Addr

@@ -11,7 +11,7 @@ import (
 // The test of the dashboard uses the metrics that the observer really exports. It is a
 // separate module, so that no user's program depends on Prometheus: see dashboard/doc.go.
 func TestTheDashboardShowsTheMetrics(t *testing.T) {
-	nightly(t, "it builds and runs Prometheus")
+	skipIfShort(t, "it builds and runs Prometheus")
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("there is no go command")
 	}

@@ -11,7 +11,7 @@ import (
 
 // Many clients that lock several names never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	nightly(t, "64 clients")
+	skipIfShort(t, "64 clients")
 	server := pgtest.Start(t)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }
@@ -19,7 +19,7 @@ func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
 // A claim waits for its turn at each name, in the order of the names, and only then takes
 // a connection. So many claims cannot deadlock, even with a small pool.
 func TestACrowdOnSeveralNamesSharesAFewConnections(t *testing.T) {
-	nightly(t, "64 clients")
+	skipIfShort(t, "64 clients")
 	server := pgtest.Start(t)
 	d := openDriver(t, server.URL("postgres")+"?pool_max_conns=2")
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return sharedDriver{d} })
@@ -32,7 +32,7 @@ func (sharedDriver) Close() error { return nil }
 
 // The holder keeps its lease, although the places of all waiters are in the same row.
 func TestAHolderKeepsItsLeaseInACrowd(t *testing.T) {
-	nightly(t, "100 clients")
+	skipIfShort(t, "100 clients")
 	server := pgtest.Start(t)
 	drivertest.TestHeldInACrowd(t, func() driver.Driver { return openDriver(t, server.URL("postgres")+"?pool_max_conns=1") })
 }

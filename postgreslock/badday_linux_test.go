@@ -11,7 +11,7 @@ import (
 )
 
 func TestAServerThatStandsStill(t *testing.T) {
-	nightly(t, "it waits for the end of a lease")
+	skipIfShort(t, "it waits for the end of a lease")
 	t.Parallel()
 	server := pgtest.Start(t)
 	servertest.StandsStill(t, open(t, server.URL("postgres")), openDriver(t, server.URL("postgres")), server.Pause, server.Resume)
@@ -20,7 +20,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 // The disk of the tables is full: new names are refused, and held ones can be renewed and
 // released in the free space of their page.
 func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
-	nightly(t, "a full disk")
+	skipIfShort(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
 	disk := server.SmallDisk("16m")
@@ -32,7 +32,7 @@ func TestAFullDiskRefusesOnlyNewNames(t *testing.T) {
 // If the disk of the log is full, PostgreSQL ends. After a restart with free space, held
 // names are still held, and no name is granted twice.
 func TestAFullDiskOfTheLogLosesNoLease(t *testing.T) {
-	nightly(t, "a full disk")
+	skipIfShort(t, "a full disk")
 	t.Parallel()
 	server := pgtest.Start(t)
 	disk := server.SmallDisk("50m") // for three files of 16 MB

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheServersClockIsSet(t *testing.T) {
-	nightly(t, "a server with a clock of its own")
+	skipIfShort(t, "a server with a clock of its own")
 	t.Parallel()
 	s, clock := pgtest.StartWithClock(t)
 	url := s.Database("clock")

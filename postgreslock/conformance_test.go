@@ -63,7 +63,7 @@ func urlThrough(n *drivertest.Network, url, addr string) string {
 // Behind PgBouncer in transaction mode there is no push, and everything else works. The
 // driver sends no cancel request, which can crash PgBouncer 1.18.
 func TestConformanceBehindPgBouncer(t *testing.T) {
-	nightly(t, "a second topology")
+	skipIfShort(t, "a second topology")
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -80,7 +80,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 // a subtest alternate between database/sql and a pgx pool. So each subtest uses
 // database/sql, and each kind of client reads entries that the other kind has stored.
 func TestConformanceOfSharedPools(t *testing.T) {
-	nightly(t, "a second kind of client")
+	skipIfShort(t, "a second kind of client")
 	t.Parallel()
 	server := pgtest.Start(t)
 	newDriver := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
@@ -147,7 +147,7 @@ func TestLocksOverAPoolOfDatabaseSQL(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "a thousand waiters")
+	skipIfShort(t, "a thousand waiters")
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	drivertest.CheckLongQueue(t, openDriver(t, url), openDriver(t, url), 1000)

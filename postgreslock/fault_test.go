@@ -38,7 +38,7 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 
 // No lock is lost while all connections are terminated again and again.
 func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
-	nightly(t, "it runs for long")
+	skipIfShort(t, "it runs for long")
 	t.Parallel()
 	_, url, name := freshDatabase(t)
 	killer := conn(t, url)
@@ -120,7 +120,7 @@ func TestSerializationFailuresAreRetried(t *testing.T) {
 
 // A restart of the pooler loses no lock.
 func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
-	nightly(t, "a pooler that is restarted")
+	skipIfShort(t, "a pooler that is restarted")
 	t.Parallel()
 	server := pgtest.Start(t)
 	pooler := pgtest.StartPooler(t, server, "transaction")
@@ -186,7 +186,7 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 
 // If another transaction keeps the row locked, the error says so.
 func TestErrorsNameALockedRow(t *testing.T) {
-	nightly(t, "it waits for 10 s")
+	skipIfShort(t, "it waits for 10 s")
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d := openDriver(t, url)
@@ -204,7 +204,7 @@ func TestErrorsNameALockedRow(t *testing.T) {
 }
 
 func TestConnectionsThatWentSilentAreReplaced(t *testing.T) {
-	nightly(t, "it waits for 15 s")
+	skipIfShort(t, "it waits for 15 s")
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
 	d, proxy := openThroughProxy(t, server, url)

@@ -22,7 +22,7 @@ var (
 	wantHigherFence = servertest.Rises
 	noError         = basictest.NoError
 	eventually      = basictest.Eventually
-	nightly         = basictest.Nightly
+	skipIfShort     = basictest.SkipIfShort
 	lease           = servertest.Lease
 	mutex           = servertest.Mutex
 	queued          = servertest.Queued
@@ -33,7 +33,7 @@ var (
 	cycle           = servertest.Cycle
 	listen          = servertest.Listen
 	wantSignal      = servertest.Hear
-	wantDriverError = servertest.Explained
+	wantDriverError = servertest.WantDriverError
 	open            = servertest.Open[*postgreslock.Driver]
 	openDriver      = servertest.OpenDriver[*postgreslock.Driver]
 )

@@ -15,7 +15,7 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(12)
+	leaktest.SetMaxParallel(12)
 	leaktest.Main(leaktest.Then(m, func() { shared.Stop(); recovering.Stop() }))
 }
 

@@ -136,7 +136,7 @@ func TestARequestWithoutACallerDeliversItsSignals(t *testing.T) {
 
 // The pool soon replaces a connection whose server is silent. pgx alone would wait 15 s.
 func TestASilentConnectionLeavesThePool(t *testing.T) {
-	nightly(t, "a slow machine can miss its limit of 10 s")
+	skipIfShort(t, "a slow machine can miss its limit of 10 s")
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
 	proxy := servertest.StartProxy(t, server.Addr)

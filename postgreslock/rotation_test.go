@@ -21,7 +21,7 @@ import (
 // Certificates and authorities are replaced on disk while a lease is held, and while a
 // claim waits.
 func TestReplacedCertificatesAreUsed(t *testing.T) {
-	nightly(t, "a server with settings of its own")
+	skipIfShort(t, "a server with settings of its own")
 	t.Parallel()
 	server := pgtest.Start(t)
 	a := certtest.NewAuthority(t)
@@ -38,7 +38,7 @@ func TestReplacedCertificatesAreUsed(t *testing.T) {
 
 // The password changes, first in the database, and then in the passfile.
 func TestAReplacedPasswordIsUsed(t *testing.T) {
-	nightly(t, "a server of its own")
+	skipIfShort(t, "a server of its own")
 	t.Parallel()
 	server := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "passfile")
@@ -76,7 +76,7 @@ func TestAReplacedPasswordIsUsed(t *testing.T) {
 // The BeforeConnect of a caller's pool sets a new password. The driver calls it also for
 // the connection that listens, which does not belong to the pool.
 func TestTheListenerCallsBeforeConnect(t *testing.T) {
-	nightly(t, "it starts servers")
+	skipIfShort(t, "it starts servers")
 	for name, open := range map[string]func(t *testing.T, config *pgxpool.Config) driver.Driver{
 		"pgxpool": func(t *testing.T, config *pgxpool.Config) driver.Driver {
 			p := must(pgxpool.NewWithConfig(ctx, config))(t)

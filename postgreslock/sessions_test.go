@@ -93,7 +93,7 @@ func sessionOpeners(server *pgtest.Server, url string) []func(t testing.TB) driv
 
 // TestConformanceOfSessions runs the suite with sessions of different settings.
 func TestConformanceOfSessions(t *testing.T) {
-	nightly(t, "it runs the whole suite again")
+	skipIfShort(t, "it runs the whole suite again")
 	t.Parallel()
 	server, url, _ := freshDatabase(t)
 	c := conn(t, url)

@@ -220,5 +220,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	server.Kill()
-	servertest.OpensLate(t, server.URL("postgres"), server.Run)
+	servertest.OpensWhenServerStarts(t, server.URL("postgres"), server.Run)
 }

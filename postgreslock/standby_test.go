@@ -14,7 +14,7 @@ import (
 
 // The driver refuses a demoted server, for changes and for reads, until its promotion.
 func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
-	nightly(t, "a fail-over")
+	skipIfShort(t, "a fail-over")
 	t.Parallel()
 	server := pgtest.Start(t)
 	d := openDriver(t, server.URL("postgres"))
@@ -38,7 +38,7 @@ func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
 // Of several hosts the driver finds the one that accepts writes, and finds it again after
 // that one was down.
 func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
-	nightly(t, "a fail-over")
+	skipIfShort(t, "a fail-over")
 	t.Parallel()
 	primary, standby := pgtest.Start(t), pgtest.Start(t)
 	standby.RestartAsStandby()

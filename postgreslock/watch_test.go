@@ -25,7 +25,7 @@ func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
 
 // A watch outlives the loss of its listening connection, and a crash of the server.
 func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
-	nightly(t, "a server that crashes")
+	skipIfShort(t, "a server that crashes")
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	d, watcher := openDriver(t, server.URL("postgres")), openDriver(t, server.URL("postgres"))
@@ -42,7 +42,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 
 // A driver listens only while it holds, waits or watches.
 func TestADriverListensOnlyWhileItHoldsOrWatches(t *testing.T) {
-	nightly(t, "it waits for 10 s")
+	skipIfShort(t, "it waits for 10 s")
 	t.Parallel()
 	_, url, _ := freshDatabase(t)
 	d, c := openDriver(t, url), conn(t, url)

@@ -23,7 +23,7 @@ import (
 )
 
 // Helpers that the tests of several packages share.
-var noError, nightly, lease = basictest.NoError, basictest.Nightly, servertest.Lease
+var noError, skipIfShort, lease = basictest.NoError, basictest.SkipIfShort, servertest.Lease
 
 // asDriver converts the driver of New to its concrete type.
 var asDriver = servertest.As[*quorumlock.Driver]

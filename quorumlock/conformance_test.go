@@ -68,30 +68,30 @@ func connect(t testing.TB, servers []*memlock.Memory, now func() time.Time, n *d
 }
 
 func TestConformanceOfOneNode(t *testing.T) {
-	nightly(t, "other numbers of nodes")
+	skipIfShort(t, "other numbers of nodes")
 	runConformance(t, 0)
 }
 func TestConformanceOfThreeNodes(t *testing.T) { runConformance(t, 0, 0, 0) }
 func TestConformanceOfFiveNodes(t *testing.T) {
-	nightly(t, "other numbers of nodes")
+	skipIfShort(t, "other numbers of nodes")
 	runConformance(t, 0, 0, 0, 0, 0)
 }
 
 // Nodes whose clocks differ grant different fences, and have to agree on one.
 
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
-	nightly(t, "other clocks")
+	skipIfShort(t, "other clocks")
 	t.Parallel()
 	runConformance(t, 0, 7*time.Microsecond, -3*time.Microsecond)
 }
 
 func TestConformanceOnClocksThatDiffer(t *testing.T) {
-	nightly(t, "other clocks")
+	skipIfShort(t, "other clocks")
 	runConformance(t, 0, 200*time.Millisecond, -300*time.Millisecond)
 }
 
 func TestConformanceOnClocksThatAreWrong(t *testing.T) {
-	nightly(t, "other clocks")
+	skipIfShort(t, "other clocks")
 	runConformance(t, 0, time.Hour, -time.Hour)
 }
 

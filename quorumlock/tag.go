@@ -14,9 +14,10 @@ import (
 // A tag identifies a claim on all nodes. A fence cannot, because it may differ between
 // nodes, and a token cannot, because it is secret. The driver puts the tag in front of
 // the owner's client id in each claim, and removes it before it returns an owner. A tag
-// also has the claim's ticket, which orders claims in a split vote.
+// also has the claim's ticket, which orders claims in a split vote. All clients of a
+// quorum must use the same form of tags.
 type tag struct {
-	ticket uint64 // the client's time of the claim's first attempt, minus quorum.ticketLead, in microseconds
+	ticket uint64 // when the claim was first tried, on the client's clock, in microseconds, minus quorum.ticketLead
 	digest string // digestSize bytes of a hash of the token
 }
 

@@ -237,7 +237,7 @@ func TestAMissingRightIsAnErrorAboutTheACL(t *testing.T) {
 // The test runs while a slot moves, and then with names of all nodes, so that each node
 // gets every command.
 func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	url := ""
@@ -276,7 +276,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 }
 
 func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
-	nightly(t, "fail-overs")
+	skipIfShort(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartSentinelGroup(t)
 	setDownAfter(group.Sentinels, time.Minute)

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
-	nightly(t, "bad days")
+	skipIfShort(t, "bad days")
 	for _, day := range redistest.BadDays {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestRequestsOnABadDayReturnTypedErrorsAndRecover(t *testing.T) {
 }
 
 func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	server, day := redistest.StartOneNodeCluster(t), redistest.ClusterDown
 	day.Check(t, openDriver(t, "redis://"+server.Addr), server, nil)
@@ -45,7 +45,7 @@ func TestRequestsToAClusterThatIsDownReturnTypedErrorsAndRecover(t *testing.T) {
 // names are. When it is back without its data, the holder learns that it lost its lease,
 // and the next holder gets a greater fence.
 func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	owner, _ := redistest.Owner(nodes, "job")
@@ -78,7 +78,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 // The server ends the connections for requests, or those for signals, between any two
 // steps: no lease is lost, and no waiter is forgotten.
 func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
-	nightly(t, "bad days")
+	skipIfShort(t, "bad days")
 	t.Parallel()
 	for _, kind := range []string{"normal", "pubsub"} {
 		t.Run(kind, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 // rueidis panics, which ends the process, when it unsubscribes while the server answers
 // PING with an error.
 func TestADriverIsClosedWhileTheServerRefusesRequests(t *testing.T) {
-	nightly(t, "bad days")
+	skipIfShort(t, "bad days")
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
 			continue

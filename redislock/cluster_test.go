@@ -11,7 +11,7 @@ import (
 )
 
 func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := openDriver(t, "redis://"+nodes[0].Addr), openDriver(t, "redis://"+nodes[1].Addr)
@@ -39,7 +39,7 @@ func TestASlotMovesWhileItsNameHasAHolderAndAWaiter(t *testing.T) {
 // While a slot is being moved, Redis refuses a command with several keys of it if some of
 // them are missing.
 func TestClaimsWhileASlotIsBeingMoved(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)

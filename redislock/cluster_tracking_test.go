@@ -25,7 +25,7 @@ func nameOnEachNode(nodes []*redistest.Server) map[*redistest.Server]string {
 func stateKey(name string) string { return "pawl:{" + name + "}s" }
 
 func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	for client, d := range map[string]*redisscript.Driver{"by URL": openDriver(t, "redis://"+nodes[0].Addr), "a prepared client": openTracked(t, nodes[0].Addr)} {
@@ -61,7 +61,7 @@ func TestInAClusterAHolderIsNotifiedThatItsNameIsGone(t *testing.T) {
 }
 
 func TestALeaseIsTrackedAfterItsSlotMoved(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
@@ -86,7 +86,7 @@ func TestALeaseIsTrackedAfterItsSlotMoved(t *testing.T) {
 }
 
 func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := openDriver(t, "redis://"+nodes[0].Addr)
@@ -133,7 +133,7 @@ func TestALeaseIsTrackedOnTheNewMaster(t *testing.T) {
 // The driver retries an arming that failed. Then the holder gets a signal, because the
 // name may have been deleted meanwhile.
 func TestTrackingIsRetriedAfterAnError(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	server := redistest.Start(t)
 	d := openDriver(t, setUser(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
 	signals := listen(t, d)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(24)
+	leaktest.SetMaxParallel(24)
 	// rueidis waits a second before it asks the Sentinels again, and five seconds before
 	// it closes connections to a node that has left its cluster. Closing its client does
 	// not stop these goroutines; both end by themselves.
@@ -50,21 +50,21 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceWithoutRESP3(t *testing.T) {
-	nightly(t, "a second topology")
+	skipIfShort(t, "a second topology")
 	t.Parallel()
 	server := redistest.Start(t)
 	runShared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	runShared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
-	nightly(t, "fail-overs")
+	skipIfShort(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartSentinelGroup(t)
 	o := rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: "main"}}
@@ -112,7 +112,7 @@ func newDriver(t testing.TB, client rueidis.Client) driver.Driver {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "crowds")
+	skipIfShort(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.CheckLongQueue(t, openDriver(t, "redis://"+server.Addr), openDriver(t, "redis://"+server.Addr), 1000)
@@ -120,7 +120,7 @@ func TestAThousandWaitersAreServedInOrder(t *testing.T) {
 
 // The clients of a crowd never deadlock, and none of them starves.
 func TestACrowdTakesSeveralOfTenNames(t *testing.T) {
-	nightly(t, "64 clients")
+	skipIfShort(t, "64 clients")
 	server := redistest.Start(t)
 	drivertest.TestAllInACrowd(t, func() driver.Driver { return openDriver(t, "redis://"+server.Addr) })
 }

@@ -15,7 +15,7 @@ import (
 // Fences contain the server's clock, so their difference is the wait without the time
 // that the test takes to start.
 func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	server := redistest.Start(t)
 	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
 	for what, options := range map[string]string{"with push": "", "without push": "?push=false&tracking=false"} {

@@ -87,7 +87,7 @@ func TestTheDoctorFindsAPasswordThatIsNotRequired(t *testing.T) {
 }
 
 func TestTheDoctorAsksTheSentinels(t *testing.T) {
-	nightly(t, "fail-overs")
+	skipIfShort(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartSentinelGroup(t, "--appendonly", "yes")
 	setDownAfter(group.Sentinels, time.Minute)

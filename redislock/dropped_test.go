@@ -62,7 +62,7 @@ func TestTheStepAfterADroppedConnectionSucceeds(t *testing.T) {
 // If the driver sends an attempt twice, the server may get the first request late, after
 // the release.
 func TestAnAttemptThatWasSentTwiceIsReleasedTwice(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := servertest.StartProxy(t, server.Addr)

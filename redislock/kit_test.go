@@ -18,28 +18,28 @@ var asDriver = servertest.As[*redisscript.Driver] // converts the driver of New 
 
 var ctx = context.Background()
 
-// The steps of a test.
+// Short names for the helpers of all tests.
 var (
-	waits    = servertest.Waits
-	rises    = servertest.Rises
-	noError  = basictest.NoError
-	becomes  = basictest.Eventually
-	nightly  = basictest.Nightly
-	mutex    = servertest.Mutex
-	queued   = servertest.Queued
-	reader   = servertest.Reader
-	lease    = servertest.Lease
-	gets     = servertest.Gets
-	renews   = servertest.Renews
-	releases = servertest.Releases
-	cycle    = servertest.Cycle
-	listen   = servertest.Listen
-	hear     = servertest.Hear
-	watch    = servertest.Watch
-	open     = servertest.Open[*redisscript.Driver]
+	waits       = servertest.Waits
+	rises       = servertest.Rises
+	noError     = basictest.NoError
+	becomes     = basictest.Eventually
+	skipIfShort = basictest.SkipIfShort
+	mutex       = servertest.Mutex
+	queued      = servertest.Queued
+	reader      = servertest.Reader
+	lease       = servertest.Lease
+	gets        = servertest.Gets
+	renews      = servertest.Renews
+	releases    = servertest.Releases
+	cycle       = servertest.Cycle
+	listen      = servertest.Listen
+	hear        = servertest.Hear
+	watch       = servertest.Watch
+	open        = servertest.Open[*redisscript.Driver]
 
 	openDriver  = servertest.OpenDriver[*redisscript.Driver]
-	unavailable = redistest.Unavailable
+	unavailable = redistest.WantServerError
 	eventually  = redistest.Recovers
 )
 

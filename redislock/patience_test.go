@@ -50,7 +50,7 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 // unavailable: the driver claims without a subscription, and waiters poll until the
 // subscription is up.
 func TestClaimsDoNotNeedTheSubscription(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	proxy := servertest.StartProxy(t, redistest.Start(t).Addr)
 	// rueidis notices late that the connection hangs
@@ -87,7 +87,7 @@ func TestPropertiesHaveTheLocation(t *testing.T) {
 }
 
 func TestASilentSubscriptionIsReplaced(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	for what, parameters := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
 		t.Run(what, func(t *testing.T) {
@@ -103,5 +103,5 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()
-	servertest.OpensLate(t, "redis://"+server.Addr, server.Run)
+	servertest.OpensWhenServerStarts(t, "redis://"+server.Addr, server.Run)
 }

@@ -114,7 +114,7 @@ func TestAllClaimsRetryWhenAnyKeyMayHaveChanged(t *testing.T) {
 // then only asks for the next notification (it arms the name), at most a few times a
 // second. It runs no script.
 func TestHoldersOfOneNameCauseNoScriptsOfEachOther(t *testing.T) {
-	nightly(t, "crowds")
+	skipIfShort(t, "crowds")
 	t.Parallel()
 	server := redistest.Start(t)
 	const clients, permitsPerClient, cycles = 10, 5, 200

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAFailOverWhileANameHasAHolderAndAWaiter(t *testing.T) {
-	nightly(t, "fail-overs")
+	skipIfShort(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartSentinelGroup(t)
 	group.CheckFailOver(openDriver(t, group.URL()), openDriver(t, group.URL()))
@@ -19,7 +19,7 @@ func TestAFailOverWhileANameHasAHolderAndAWaiter(t *testing.T) {
 // A lease that the replica lacks when the master dies is lost, and the name is granted
 // again with a greater fence. The first holder learns that when it renews.
 func TestALeaseThatTheReplicaLacksIsLostAndTheNextFenceIsGreater(t *testing.T) {
-	nightly(t, "fail-overs")
+	skipIfShort(t, "fail-overs")
 	t.Parallel()
 	group := redistest.StartSentinelGroup(t)
 	d, other := openDriver(t, group.URL()), openDriver(t, group.URL())

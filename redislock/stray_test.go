@@ -9,19 +9,19 @@ import (
 )
 
 func TestAbandonedAttemptsAreReleased(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckNothingIsLeft(t, open(t, "redis://"+redistest.Start(t).Addr))
 }
 
 func TestAbandonedAttemptsOnASlowConnectionAreReleased(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }
 
 func TestAFailedForcedClaimBreaksNoLease(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	t.Parallel()
 	redistest.CheckAFailedForceBreaksNoLease(t, func(addr string) driver.Driver { return openDriver(t, "redis://"+addr) })
 }

@@ -35,7 +35,7 @@ func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
 // Each node has its own certificate for the address that the other nodes know. The
 // certificate of the node in the URL has a second name.
 func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	tlsArgs := func(hosts ...string) (port string, args []string) {

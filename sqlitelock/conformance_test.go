@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestAThousandWaitersAreServedInOrder(t *testing.T) {
-	nightly(t, "a thousand waiters take long")
+	skipIfShort(t, "a thousand waiters take long")
 	t.Parallel()
 	path := newPath(t)
 	drivertest.CheckLongQueue(t, open(t, path, nil), open(t, path, nil), 1000)

@@ -4,6 +4,6 @@ package sqlitelock
 
 import "github.com/pawl-go/pawl/driver"
 
-// filesystem returns no finding, because this system does not report the kind of
+// filesystem returns no finding: on this system Pawl does not ask for the kind of
 // filesystem.
 func filesystem(string) []driver.Finding { return nil }

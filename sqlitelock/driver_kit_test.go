@@ -55,7 +55,7 @@ var (
 	lease           = servertest.Lease
 	gets            = servertest.Gets
 	releases        = servertest.Releases
-	wantDriverError = servertest.Explained
+	wantDriverError = servertest.WantDriverError
 	listen          = servertest.Listen
 	cycle           = servertest.Cycle
 	wantHigherFence = servertest.Rises

@@ -13,6 +13,6 @@ func TestMain(m *testing.M) {
 		runChild(verb)
 		os.Exit(0)
 	}
-	leaktest.Parallel(64)
+	leaktest.SetMaxParallel(64)
 	leaktest.Main(m)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/internal/cputime"
 )
 
-var noError, nightly, eventually = basictest.NoError, basictest.Nightly, basictest.Eventually
+var noError, skipIfShort, eventually = basictest.NoError, basictest.SkipIfShort, basictest.Eventually
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

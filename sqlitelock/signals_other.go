@@ -6,8 +6,8 @@ package sqlitelock
 // its process is killed. Drivers poll for signals instead.
 type wakeSocket struct{}
 
-func newWakeSocket(string) *wakeSocket  { return nil }
-func (*wakeSocket) reaches(string) bool { return false }
-func (*wakeSocket) wake(string)         {}
-func (*wakeSocket) listen(func())       {}
-func (*wakeSocket) close()              {}
+func newWakeSocket(string) *wakeSocket        { return nil }
+func (*wakeSocket) reaches(inbox string) bool { return false }
+func (*wakeSocket) wake(inbox string)         {}
+func (*wakeSocket) listen(func())             {}
+func (*wakeSocket) close()                    {}

@@ -28,7 +28,7 @@ func TestAPanicInATransactionKeepsNoLock(t *testing.T) {
 }
 
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
-	nightly(t, "it writes a log of megabytes")
+	skipIfShort(t, "it writes a log of megabytes")
 	t.Parallel()
 	path := newPath(t)
 	d := open(t, path, nil)

@@ -109,7 +109,7 @@ func (c *crontab) stop() {
 // beginning and the end of summer time. Each time one of them runs each line, and cron
 // mails nothing.
 func TestOneOfManyHostsRunsACrontabLine(t *testing.T) {
-	nightly(t, "it runs three crons for a minute")
+	skipIfShort(t, "it runs three crons for a minute")
 	const every = 12 * time.Second // half of it is shorter than the time between two boundaries
 	for backend, url := range cronBackends {
 		t.Run(backend, func(t *testing.T) {
@@ -182,7 +182,7 @@ func (b *lab) checkCron(boundary string, every time.Duration, hosts []*crontab) 
 
 // The lines for crontabs in the help and in the documents work in a crontab.
 func TestTheCrontabExamplesWork(t *testing.T) {
-	nightly(t, "it runs cron for some seconds")
+	skipIfShort(t, "it runs cron for some seconds")
 	b := newLab(t)
 	texts := document(t, "docs/cli.md")
 	for _, c := range newRoot(&output{}).Commands() {

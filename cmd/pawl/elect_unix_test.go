@@ -11,7 +11,7 @@ import (
 // A leader whose command is hard to stop does not lead again before all processes of the
 // command have ended.
 func TestALeaderLeadsAgainAfterItsCommandHasEnded(t *testing.T) {
-	nightly(t, "a slow machine may stop the command after the delay of the break")
+	skipIfShort(t, "a slow machine may stop the command after the delay of the break")
 	t.Parallel()
 	for name, child := range childScripts {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // The tag embedded leaves out the backends that need a server, and errors say so.
 func TestTheEmbeddedBuildHasNoServers(t *testing.T) {
-	nightly(t, "it builds the command once more")
+	skipIfShort(t, "it builds the command once more")
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "pawl")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-tags", "embedded", "-o", program, ".").CombinedOutput(); err != nil {

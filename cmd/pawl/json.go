@@ -71,7 +71,7 @@ type (
 	}
 )
 
-func printJSON(out io.Writer, e pawl.Entry) error { return printJSONLine(out, entryJSON(&e)) }
+func printEntryJSON(out io.Writer, e pawl.Entry) error { return printJSONLine(out, entryJSON(&e)) }
 
 func entryJSON(e *pawl.Entry) jsonEntry {
 	j := jsonEntry{

@@ -34,7 +34,7 @@ func TestJSON(t *testing.T) {
 		`"waiters":[{"kind":"shared","permits":0,"limit":0,"owner":{"client":"","host":"","pid":0,"labels":{}},` +
 		`"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":4}]}` + "\n"
 	var out bytes.Buffer
-	noError(t, printJSON(&out, e))
+	noError(t, printEntryJSON(&out, e))
 	if out.String() != want {
 		t.Errorf("got  %s\nwant %s", &out, want)
 	}
@@ -51,7 +51,7 @@ func TestAnyValueOfANameIsPrinted(t *testing.T) {
 		e := pawl.Entry{Name: "x", Fence: 7, Value: []byte(value), ValueFence: 5}
 		var words, line bytes.Buffer
 		noError(t, printEntry(&words, e, time.Now()))
-		noError(t, printJSON(&line, e))
+		noError(t, printEntryJSON(&line, e))
 		if got := words.String(); got != "x is free; its last fence is 7; its value is "+want[0]+"\n" {
 			t.Errorf("shown as %s", got)
 		}
@@ -69,7 +69,7 @@ func TestEachFieldOfAClaimIsPrinted(t *testing.T) {
 	printed := func(h pawl.Holder, w pawl.Waiter) (people, programs string) {
 		e := pawl.Entry{Name: "x", Holders: []pawl.Holder{h}, Waiters: []pawl.Waiter{w}}
 		var words, line bytes.Buffer
-		noError(t, errors.Join(printEntry(&words, e, now), printJSON(&line, e)))
+		noError(t, errors.Join(printEntry(&words, e, now), printEntryJSON(&line, e)))
 		return words.String(), line.String()
 	}
 	var change func(path string, v reflect.Value, changed func(path string))
@@ -143,7 +143,7 @@ func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	var list, entry, asJSON, messages bytes.Buffer
 	v := &output{err: &messages}
 	v.say("lost %s, %v", evil, e.Holders[0].Owner)
-	noError(t, errors.Join(printList(&list, []pawl.Entry{e}, time.Now()), printEntry(&entry, e, time.Now()), printJSON(&asJSON, e)))
+	noError(t, errors.Join(printList(&list, []pawl.Entry{e}, time.Now()), printEntry(&entry, e, time.Now()), printEntryJSON(&asJSON, e)))
 	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": messages.String()} {
 		for _, r := range text {
 			if r != '\n' && !unicode.IsPrint(r) {

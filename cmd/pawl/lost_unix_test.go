@@ -64,7 +64,7 @@ func TestLostByABreak(t *testing.T) {
 
 // The backend goes away, so the lease ends by the holder's own clock.
 func TestLostBecauseTheBackendIsGone(t *testing.T) {
-	nightly(t, "it waits for leases to end")
+	skipIfShort(t, "it waits for leases to end")
 	t.Parallel()
 	for name, child := range childScripts {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 // Pawl is stopped until the lease has expired. However long that was, pawl then gives
 // killed processes their time to end.
 func TestLostWhilePawlWasPaused(t *testing.T) {
-	nightly(t, "a machine that stands still for two seconds loses the lock")
+	skipIfShort(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	const ttl = 1500 * time.Millisecond
 	p := b.start("run", "--ttl", ttl.String(), "--grace", "0.6", "x", "--", "sh", "-c", childScripts["IgnoresTERM"])
@@ -114,7 +114,7 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 // After kill -9 of pawl, the next holder gets the lock soon after the lease has expired,
 // and not before.
 func TestKill9LeavesTheLockUntilTheLeaseExpires(t *testing.T) {
-	nightly(t, "a machine that stands still for two seconds loses the lock")
+	skipIfShort(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", childScripts["Willing"])
 	b.awaitFile("ready")

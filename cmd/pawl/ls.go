@@ -60,7 +60,7 @@ func list(ctx context.Context, v *output, c *pawl.Client, prefix string, asJSON 
 		case !asJSON:
 			entries = append(entries, e)
 		default:
-			if err := printJSON(v.out, e); err != nil {
+			if err := printEntryJSON(v.out, e); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // Functions that all tests share.
-var noError, nightly = basictest.NoError, basictest.Nightly
+var noError, skipIfShort = basictest.NoError, basictest.SkipIfShort
 
 func mustGet[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

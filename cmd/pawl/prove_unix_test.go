@@ -17,7 +17,7 @@ import (
 // A run that breaks a rule fails the test. A run that proves nothing does not fail it,
 // because this machine may be so busy that a fault never happened.
 func TestProveFindsNoViolation(t *testing.T) {
-	nightly(t, "its workers and other tests would starve each other")
+	skipIfShort(t, "its workers and other tests would starve each other")
 	for name, c := range map[string]struct {
 		url    func(t *testing.T, b *lab) string
 		faults string
@@ -57,7 +57,7 @@ func TestTheRepeatCommandHasNoSecret(t *testing.T) {
 // The planted bugs are at the edges of Pawl: in the backend's steps, in its answers, and
 // in the notification of the holder.
 func TestProveFindsPlantedBugs(t *testing.T) {
-	nightly(t, "its workers and other tests would starve each other")
+	skipIfShort(t, "its workers and other tests would starve each other")
 	for bug, rules := range map[string][]string{
 		"release-without-token": {"calm-loss", "overlap"},
 		"fence-falls":           {"fence-falls"},

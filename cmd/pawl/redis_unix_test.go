@@ -21,7 +21,7 @@ func TestRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "Single" {
-				nightly(t, "several servers")
+				skipIfShort(t, "several servers")
 			}
 			t.Parallel()
 			runScripts(t, "testdata/redis", url(t))

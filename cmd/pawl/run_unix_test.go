@@ -20,7 +20,7 @@ import (
 // On Linux the kernel kills the command when the thread that started it ends. Renewals
 // start and end threads of pawl, but not that one.
 func TestTheLockIsRenewedWhileTheCommandRuns(t *testing.T) {
-	nightly(t, "a machine that stands still for two seconds loses the lock")
+	skipIfShort(t, "a machine that stands still for two seconds loses the lock")
 	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
 	fence := b.awaitHeld("x").Fence

@@ -41,7 +41,7 @@ The exit code is 0, or 69 if the database is unavailable.`,
 			defer stop()
 			show := func(e pawl.Entry) error {
 				if asJSON {
-					return printJSON(v.out, e)
+					return printEntryJSON(v.out, e)
 				}
 				return printEntry(v.out, e, time.Now())
 			}

@@ -76,8 +76,8 @@ func (w *asyncWriter) writeLines() {
 	}
 }
 
-// flush waits until all lines are written, but not longer than d. It waits in steps, so
-// that a pause of the machine uses up one step, and not the time to write.
+// flush waits until all lines are written, but not longer than d. It waits in short
+// steps: if the machine pauses, one step passes, and the others are left to write in.
 func (w *asyncWriter) flush(d time.Duration) {
 	const steps = 100
 	done := make(chan struct{})

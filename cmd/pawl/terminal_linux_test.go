@@ -189,7 +189,7 @@ func TestTerminalKeysReachTheCommand(t *testing.T) {
 // A pawl that Ctrl-Z has stopped does not renew. After fg it checks the lease before the
 // command goes on.
 func TestTerminalFgChecksTheLease(t *testing.T) {
-	nightly(t, "a machine that stands still for a second loses the lock")
+	skipIfShort(t, "a machine that stands still for a second loses the lock")
 	b := newLab(t)
 	noError(t, unix.Mkfifo(b.file("work"), 0o600))
 	work, err := os.OpenFile(b.file("work"), os.O_RDWR, 0)

@@ -100,7 +100,7 @@ func panicOnTheScreen() {
 // When the backend hangs, top shows since when. Keys still work. When the backend answers
 // again, top goes on by itself.
 func TestTopShowsThatTheBackendHangs(t *testing.T) {
-	nightly(t, "it waits for real time to pass")
+	skipIfShort(t, "it waits for real time to pass")
 	b := newLab(t)
 	server := redistest.Start(t)
 	t.Cleanup(server.Resume)

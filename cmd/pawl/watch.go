@@ -141,7 +141,7 @@ func (w *watchCommand) printIfChanged(e pawl.Entry) error {
 	}
 	w.last = state
 	if w.asJSON {
-		return printJSON(w.v.out, e)
+		return printEntryJSON(w.v.out, e)
 	}
 	_, err := fmt.Fprintf(w.v.out, "%s  %s\n", time.Now().Format(time.DateTime), line)
 	return err

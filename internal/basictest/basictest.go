@@ -42,8 +42,8 @@ func Must[T any](v T, err error) func(tb TB) T {
 	}
 }
 
-// Nightly skips a test unless make test-all runs it. reason says why it is slow.
-func Nightly(tb TB, reason string) {
+// SkipIfShort skips a test unless make test-all runs it. reason says why it is slow.
+func SkipIfShort(tb TB, reason string) {
 	tb.Helper()
 	if short := flag.Lookup("test.short"); short != nil && short.Value.String() == "true" {
 		tb.Skipf("make test-all runs this: %s", reason)

@@ -28,8 +28,8 @@ func Main(m interface{ Run() int }, ignored ...string) {
 	os.Exit(code)
 }
 
-// Parallel parses the flags, and lets n tests run at once. Most of them only wait.
-func Parallel(n int) {
+// SetMaxParallel parses the flags, and lets n tests run at once. Most of them only wait.
+func SetMaxParallel(n int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err)

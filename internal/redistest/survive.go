@@ -135,11 +135,11 @@ func (b *BadDay) checkRefusal(tb TB, what string, step func(context.Context) err
 	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
 }
 
-// Unavailable requires an error of a server on this machine whose hint contains this
+// WantServerError requires an error of a server on this machine whose hint contains this
 // text. permanent says whether the error must be permanent.
-func Unavailable(tb TB, err error, permanent bool, hint string) {
+func WantServerError(tb TB, err error, permanent bool, hint string) {
 	tb.Helper()
-	if e := servertest.Explained(tb, err, permanent, hint); !strings.HasPrefix(e.Backend, "redis 127.0.0.1:") {
+	if e := servertest.WantDriverError(tb, err, permanent, hint); !strings.HasPrefix(e.Backend, "redis 127.0.0.1:") {
 		tb.Errorf("%v; want it to name the server", err)
 	}
 }

@@ -66,9 +66,9 @@ func FindsOnly(tb TB, d driver.Diagnoser, words ...string) {
 	}
 }
 
-// Explained checks that an error is a [driver.Error] with this text in its hint, and
-// returns it.
-func Explained(tb TB, err error, permanent bool, hint string) *driver.Error {
+// WantDriverError checks that an error is a [driver.Error] with this text in its hint,
+// and returns it.
+func WantDriverError(tb TB, err error, permanent bool, hint string) *driver.Error {
 	tb.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok {

@@ -39,9 +39,10 @@ func OpenDriver[D driver.Driver](tb TB, url string) D {
 	return d
 }
 
-// OpensLate opens the URL of a server that is down. The first attempt must fail with an
-// error that is not permanent. Then run starts the server, and a later attempt succeeds.
-func OpensLate(tb TB, url string, run func()) {
+// OpensWhenServerStarts opens the URL of a server that is down. The first attempt must
+// fail with an error that is not permanent. Then run starts the server, and a later
+// attempt succeeds.
+func OpensWhenServerStarts(tb TB, url string, run func()) {
 	tb.Helper()
 	d, err := driver.Open(context.Background(), url)
 	if err == nil {

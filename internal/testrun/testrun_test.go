@@ -13,7 +13,7 @@ import (
 
 // Each planted package fails in a different way. Only the flaky one passes when repeated.
 func TestOnlyAFlakyPackagePassesWhenRepeated(t *testing.T) {
-	basictest.Nightly(t, "it builds eight programs with the race detector")
+	basictest.SkipIfShort(t, "it builds eight programs with the race detector")
 	t.Chdir(filepath.Join("testdata", "planted"))
 	t.Setenv("GOWORK", "off")
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 // early, or late. The other two servers still have the lease: its holder keeps it, no
 // other client gets it, and fences rise.
 func TestTheClockOfOneServerIsSet(t *testing.T) {
-	nightly(t, "it sets a server's clock")
+	skipIfShort(t, "it sets a server's clock")
 	t.Parallel()
 	servers, url := threeServers(t)
 	clock, env := timeshift.New(t, servers[0].Dir)

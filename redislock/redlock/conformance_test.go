@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// The steps that all tests share.
-var noError, nightly = basictest.NoError, basictest.Nightly
+// Short names for the helpers of all tests.
+var noError, skipIfShort = basictest.NoError, basictest.SkipIfShort
 
 // runConformance runs the suite on independent servers, each with its own clock, and with
 // a network that reorders messages.
@@ -31,7 +31,7 @@ var noError, nightly = basictest.NoError, basictest.Nightly
 // No other test of this package runs at the same time. On a machine with few processors,
 // the suite would miss its deadlines.
 func runConformance(t *testing.T, n int) {
-	servers, _ := independent(t, n)
+	servers, _ := startServers(t, n)
 	clients := connect(t, servers, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return quorum(t, clients) },
@@ -77,6 +77,6 @@ func quorum(t testing.TB, clients []rueidis.Client) driver.Driver {
 
 func TestConformanceOnThreeServers(t *testing.T) { runConformance(t, 3) }
 func TestConformanceOnFiveServers(t *testing.T) {
-	nightly(t, "a second topology")
+	skipIfShort(t, "a second topology")
 	runConformance(t, 5)
 }

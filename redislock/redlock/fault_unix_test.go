@@ -16,7 +16,7 @@ import (
 // Two of three servers are paused with requests in their sockets, and resume later. By
 // then, no caller wants the grants of these requests.
 func TestAPausedMajorityGrantsNothingAndKeepsNothing(t *testing.T) {
-	nightly(t, "servers that stand still")
+	skipIfShort(t, "servers that stand still")
 	t.Parallel()
 	const ttl = 10 * time.Second
 	servers, url := threeServers(t)

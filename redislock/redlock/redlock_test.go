@@ -23,7 +23,7 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(48)
+	leaktest.SetMaxParallel(48)
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		_ = checks.Value.Set("10") // each has a dozen round trips to each server; redislock runs the full number
 	}
@@ -32,11 +32,12 @@ func TestMain(m *testing.M) {
 
 func threeServers(t *testing.T, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
-	return independent(t, 3, args...)
+	return startServers(t, 3, args...)
 }
 
-// independent starts servers without any replication, and returns a URL with all of them.
-func independent(t *testing.T, n int, args ...string) (servers []*redistest.Server, url string) {
+// startServers starts servers without any replication, and returns a URL with all of
+// them.
+func startServers(t *testing.T, n int, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
 	var addrs []string
 	for range n {
@@ -145,7 +146,7 @@ func TestAMinorityMayBeDownEvenDuringOpen(t *testing.T) {
 }
 
 func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
-	nightly(t, "servers that stand still")
+	skipIfShort(t, "servers that stand still")
 	t.Parallel()
 	servers, _ := threeServers(t)
 	began := time.Now()
@@ -187,7 +188,7 @@ func TestWithoutAMajorityNothingIsGrantedOrKept(t *testing.T) {
 	servers[0].Run()
 	servers[1].Run()
 	risingCycles(t, last, c, "job", 3)
-	for i, s := range servers { // with a holder or a waiter there would be more keys, or a longer one
+	for i, s := range servers { // a free name has one key of 26 bytes; a holder or a waiter adds bytes or keys
 		basictest.Eventually(t, "the name is free", func() bool { return s.Do("STRLEN", "pawl:{job}s") == ":26\r\n" })
 		if s.Do("DBSIZE") != ":1\r\n" {
 			t.Errorf("node %d: keys: %q", i+1, s.Do("KEYS", "*"))
@@ -306,7 +307,7 @@ func TestOpenWaitsForAServerThatStartsLater(t *testing.T) {
 	for _, s := range servers {
 		s.Kill()
 	}
-	servertest.OpensLate(t, url, func() {
+	servertest.OpensWhenServerStarts(t, url, func() {
 		for _, s := range servers[:2] {
 			s.Run()
 		}

@@ -107,15 +107,15 @@ func normalized(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// linesMatch reports whether the printed lines match the shown lines. "..." stands for
-// any text in a line, and alone in a line for any lines.
-func linesMatch(shown, printed []string) bool {
+// normalizedLinesMatch reports whether the printed lines match the shown lines. "..."
+// stands for any text in a line, and alone in a line for any lines.
+func normalizedLinesMatch(shown, printed []string) bool {
 	if len(shown) == 0 {
 		return len(printed) == 0
 	}
 	if strings.TrimSpace(shown[0]) == "..." {
 		for n := range len(printed) + 1 {
-			if linesMatch(shown[1:], printed[n:]) {
+			if normalizedLinesMatch(shown[1:], printed[n:]) {
 				return true
 			}
 		}
@@ -125,5 +125,5 @@ func linesMatch(shown, printed []string) bool {
 		return false
 	}
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(normalized(shown[0])), `\.\.\.`, ".*")
-	return regexp.MustCompile("^"+pattern+"$").MatchString(normalized(printed[0])) && linesMatch(shown[1:], printed[1:])
+	return regexp.MustCompile("^"+pattern+"$").MatchString(normalized(printed[0])) && normalizedLinesMatch(shown[1:], printed[1:])
 }

@@ -23,7 +23,7 @@ func TestComparingLinesIgnoresTimesAndFences(t *testing.T) {
 		{"a\nb", "a", false},
 		{"a.b", "acb", false},
 	} {
-		if linesMatch(strings.Split(c.shown, "\n"), strings.Split(c.printed, "\n")) != c.same {
+		if normalizedLinesMatch(strings.Split(c.shown, "\n"), strings.Split(c.printed, "\n")) != c.same {
 			t.Errorf("%q and %q: want %v", c.shown, c.printed, c.same)
 		}
 	}

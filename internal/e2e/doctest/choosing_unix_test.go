@@ -33,7 +33,7 @@ func serverOf(t *testing.T, b backends.Backend) string {
 		return "redlock://" + strings.Join(nodes, ",")
 	}
 	page := "docs/backends/" + b.Page + ".md"
-	return setUp(t, page).runnable(urlOf(t, page))
+	return startServersFor(t, page).toTest(urlOf(t, page))
 }
 
 // The table of facts has the properties of the drivers, and the package comments list

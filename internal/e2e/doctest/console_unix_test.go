@@ -96,8 +96,8 @@ func TestPageCommandsPrintTheShownOutput(t *testing.T) {
 // runPage runs the commands of a page, and compares their output.
 func runPage(t *testing.T, page string, run []*command) {
 	t.Helper()
-	for i, printed := range runShell(t, setUp(t, page), run) {
-		if c := run[i]; !linesMatch(c.shown, printed) {
+	for i, printed := range runShell(t, startServersFor(t, page), run) {
+		if c := run[i]; !normalizedLinesMatch(c.shown, printed) {
 			t.Errorf("%s:%d: $ %s\nshows\n%s\nbut printed\n%s", page, c.pageLine, c.line, strings.Join(c.shown, "\n"), strings.Join(printed, "\n"))
 		}
 	}
@@ -121,7 +121,7 @@ func runShell(t *testing.T, names nameMap, run []*command) (printed [][]string) 
 	home := t.TempDir()
 	script := "exec 2>&1\n"
 	for _, c := range run {
-		script += "{ " + names.runnable(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
+		script += "{ " + names.toTest(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

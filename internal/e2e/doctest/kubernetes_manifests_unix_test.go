@@ -41,7 +41,7 @@ func manifestsOfKubernetes(t *testing.T) (page []string, entrypoint string) {
 
 // The API server of Kubernetes accepts each manifest of the page without a warning.
 func TestTheManifestsOfKubernetes(t *testing.T) {
-	nightly(t, "it builds the API server of Kubernetes")
+	skipIfShort(t, "it builds the API server of Kubernetes")
 	if _, err := os.Stat(filepath.Join(root, "bin/testservers/kubernetes")); err != nil && os.Getenv("PAWL_TEST_REQUIRE") == "" {
 		t.Skip("make built-all builds the API server of Kubernetes, which takes minutes")
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
-var noError, nightly = basictest.NoError, basictest.Nightly
+// Short names for the helpers of all tests.
+var noError, skipIfShort = basictest.NoError, basictest.SkipIfShort
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
-// startVariable makes the test binary run deploy, the program of docs/backends/*.md.
-const startVariable = "PAWL_DOCTEST_START"
+// deployVariable makes the test binary run deploy, the program of docs/backends/*.md.
+const deployVariable = "PAWL_DOCTEST_START"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(startVariable) != "" {
+	if os.Getenv(deployVariable) != "" {
 		err := deploy(context.Background())
 		// The test machine may pause for longer than the client's default timeout.
 		for began := time.Now(); errors.Is(err, pawl.ErrUnavailable) && time.Since(began) < 2*time.Minute; {

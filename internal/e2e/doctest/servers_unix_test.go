@@ -28,8 +28,8 @@ import (
 // A nameMap maps addresses and paths of a page to addresses and paths of this test.
 type nameMap []struct{ page, inTest string }
 
-// runnable returns a command of the page in the form in which it runs in this test.
-func (s nameMap) runnable(command string) string {
+// toTest returns a command of the page in the form in which it runs in this test.
+func (s nameMap) toTest(command string) string {
 	for _, name := range s {
 		command = strings.ReplaceAll(command, name.page, name.inTest)
 	}
@@ -44,8 +44,8 @@ func (s nameMap) asOnPage(printed string) string {
 	return printed
 }
 
-// setUp starts what a page needs.
-func setUp(t *testing.T, page string) nameMap {
+// startServersFor starts what a page needs.
+func startServersFor(t *testing.T, page string) nameMap {
 	t.Helper()
 	if setup := pageSetups[page]; setup != nil {
 		return setup(t)
@@ -56,7 +56,7 @@ func setUp(t *testing.T, page string) nameMap {
 // startFerretDB returns the address of a server of MongoDB's protocol.
 func startFerretDB(t *testing.T) (addr string) {
 	t.Helper()
-	nightly(t, "it builds FerretDB")
+	skipIfShort(t, "it builds FerretDB")
 	dir := t.TempDir()
 	return testservers.Start(t, "ferretdb", func(addr string) []string { return []string{"-data", dir, "-listen", addr} })
 }

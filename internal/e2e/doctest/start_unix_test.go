@@ -32,8 +32,8 @@ func deploy(ctx context.Context) error {
 	})
 }
 
-// startPages returns the pages of docs/backends, by backend.
-func startPages(t *testing.T) map[string]string {
+// backendPages returns the pages of docs/backends, by backend.
+func backendPages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, page := range pages(t) {
@@ -43,7 +43,7 @@ func startPages(t *testing.T) map[string]string {
 		}
 	}
 	if len(found) < 8 {
-		t.Fatalf("%d pages: %v", len(found), found)
+		t.Fatalf("found %d pages of backends, want 8 or more: %v", len(found), found)
 	}
 	return found
 }
@@ -54,7 +54,7 @@ func TestEachBackendPageShowsTheProgramThatRuns(t *testing.T) {
 	body := bodyOf(t, "start_unix_test.go", "func deploy(ctx context.Context) error {")
 	exe, err := os.Executable()
 	noError(t, err)
-	for name, page := range startPages(t) {
+	for name, page := range backendPages(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var code string
@@ -72,14 +72,14 @@ func TestEachBackendPageShowsTheProgramThatRuns(t *testing.T) {
 				t.Errorf("%s shows\n%s\nbut deploy is\n%s", page, got, body)
 			}
 
-			names := setUp(t, page)
+			names := startServersFor(t, page)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)
-			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+names.runnable(url), noRaceExitPause)
+			cmd.Env = append(os.Environ(), deployVariable+"=1", "PAWL_URL="+names.toTest(url), noRaceExitPause)
 			printed, err := cmd.CombinedOutput()
 			prints := []string{"only one of me, with fence 1795316400000000", ""}
-			if err != nil || url == "" || !linesMatch(prints, strings.Split(string(printed), "\n")) {
+			if err != nil || url == "" || !normalizedLinesMatch(prints, strings.Split(string(printed), "\n")) {
 				t.Errorf("%s with PAWL_URL=%s printed\n%s%v", page, url, printed, err)
 			}
 		})

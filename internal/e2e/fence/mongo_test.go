@@ -21,7 +21,7 @@ func collection(t *testing.T) *mongo.Collection {
 	t.Helper()
 	url := os.Getenv("PAWL_TEST_MONGODB_URL")
 	if url == "" {
-		nightly(t, "it builds FerretDB")
+		skipIfShort(t, "it builds FerretDB")
 		data := t.TempDir()
 		url = "mongodb://" + testservers.Start(t, "ferretdb", func(addr string) []string {
 			return []string{"-data", data, "-listen", addr}

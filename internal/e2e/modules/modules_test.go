@@ -51,7 +51,7 @@ func requirements(t *testing.T, folder string) map[string]string {
 }
 
 func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
-	nightly(t, "it builds a program for each backend")
+	skipIfShort(t, "it builds a program for each backend")
 	p := packModules(t)
 	for _, backend := range releasedFolders(t) {
 		if backend == "cmd/pawl" {
@@ -98,7 +98,7 @@ func TestAnImportOfABackendMovesOnlyItsClient(t *testing.T) {
 }
 
 func TestTheCommandCanBeInstalled(t *testing.T) {
-	nightly(t, "it builds the command")
+	skipIfShort(t, "it builds the command")
 	p := packModules(t)
 	folder := t.TempDir()
 	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
-var noError, nightly = basictest.NoError, basictest.Nightly
+// Short names for the helpers of all tests.
+var noError, skipIfShort = basictest.NoError, basictest.SkipIfShort
 
 const (
 	root       = "../../.."

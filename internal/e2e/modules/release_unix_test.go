@@ -41,7 +41,7 @@ func output(t *testing.T, folder, name string, args ...string) (stdout, stderr s
 
 // The test makes a release in a clone, and checks only the clone.
 func TestRelease(t *testing.T) {
-	nightly(t, "it compiles all packages in a clone, twice")
+	skipIfShort(t, "it compiles all packages in a clone, twice")
 	skipWithoutProxy(t)
 	top := repository(t)
 	t.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
@@ -115,7 +115,7 @@ func TestRelease(t *testing.T) {
 // A user's go.mod may have a newer version of the root than of the backends, which use
 // the root's internal packages.
 func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
-	nightly(t, "it builds all backends")
+	skipIfShort(t, "it builds all backends")
 	skipWithoutProxy(t)
 	here := repository(t)
 	tags, err := exec.CommandContext(t.Context(), "git", "-C", here, "tag", "--list", "v*", "--sort=-version:refname").Output()

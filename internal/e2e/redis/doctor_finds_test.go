@@ -52,7 +52,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 }
 
 func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	for _, node := range nodes[:2] {

@@ -12,21 +12,21 @@ import (
 
 var ctx = context.Background()
 
-// The steps of a test.
+// Short names for the helpers of all tests.
 var (
-	isRefused = servertest.Waits
-	noError   = basictest.NoError
-	nightly   = basictest.Nightly
-	mutex     = servertest.Mutex
-	queued    = servertest.Queued
-	reader    = servertest.Reader
-	lease     = servertest.Lease
-	gets      = servertest.Gets
-	renews    = servertest.Renews
-	releases  = servertest.Releases
+	isRefused   = servertest.Waits
+	noError     = basictest.NoError
+	skipIfShort = basictest.SkipIfShort
+	mutex       = servertest.Mutex
+	queued      = servertest.Queued
+	reader      = servertest.Reader
+	lease       = servertest.Lease
+	gets        = servertest.Gets
+	renews      = servertest.Renews
+	releases    = servertest.Releases
 
 	openDriver  = servertest.OpenDriver[*redisscript.Driver]
-	unavailable = redistest.Unavailable
+	unavailable = redistest.WantServerError
 )
 
 // asDriver converts the driver of New or Open to its concrete type.

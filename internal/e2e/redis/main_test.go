@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(24)
+	leaktest.SetMaxParallel(24)
 	redis.SetLogger(silentLogger{})
 	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
 		"github.com/redis/rueidis.(*clusterClient)._refresh.func2",

@@ -98,7 +98,7 @@ func TestAWaiterConfirmsItsGrant(t *testing.T) {
 }
 
 func TestWithoutAReplicaNothingIsGrantedOrKept(t *testing.T) {
-	nightly(t, "replicas that stand still")
+	skipIfShort(t, "replicas that stand still")
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
 	for who, two := range driversThatWait(t, server, 300*time.Millisecond) {
@@ -165,7 +165,7 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 
 // In a cluster the confirmation goes to the node of the name, even while the slot moves.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	from, to, slot := redistest.PlanMove(nodes, "job")

@@ -138,7 +138,7 @@ func TestANameIsTheQuickCaseAfterItsWatch(t *testing.T) {
 
 // The watches and waiters of both packages follow the slot.
 func TestAWatchFollowsASlotThatMoves(t *testing.T) {
-	nightly(t, "whole clusters")
+	skipIfShort(t, "whole clusters")
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	both := []*redisscript.Driver{

@@ -16,8 +16,8 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// The steps that all tests share.
-var noError, isError, nightly, eventually = basictest.NoError, basictest.IsError, basictest.Nightly, basictest.Eventually
+// Short names for the helpers of all tests.
+var noError, isError, skipIfShort, eventually = basictest.NoError, basictest.IsError, basictest.SkipIfShort, basictest.Eventually
 
 func must[T any](v T, err error) func(basictest.TB) T { return basictest.Must(v, err) }
 

@@ -12,7 +12,7 @@ import (
 // The tests kill processes with kill -9. Others get their locks after the TTL.
 
 func TestAnotherClientLeadsAfterTheLeaderIsKilled(t *testing.T) {
-	nightly(t, "killed processes on each backend")
+	skipIfShort(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
 		first := b.startProcess(t, "election", name, shortTTL.TTL)
@@ -33,7 +33,7 @@ func TestAnotherClientLeadsAfterTheLeaderIsKilled(t *testing.T) {
 }
 
 func TestAnotherClientRunsTheTickOfAKilledProcess(t *testing.T) {
-	nightly(t, "killed processes on each backend")
+	skipIfShort(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
 		first := b.startProcess(t, "once", name, shortTTL.TTL)
@@ -50,7 +50,7 @@ func TestAnotherClientRunsTheTickOfAKilledProcess(t *testing.T) {
 
 // A detached lease belongs to no process: kill -9 does not end it.
 func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
-	nightly(t, "killed processes on each backend")
+	skipIfShort(t, "killed processes on each backend")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
 		p := b.startProcess(t, "detach", name, time.Hour)

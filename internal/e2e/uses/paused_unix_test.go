@@ -16,7 +16,7 @@ import (
 // continues, and writes as if it still held the lock. The resource refuses the write. The
 // lease of the process has an error, and its release does not free the new holder's lock.
 func TestTheFenceRefusesAWriteOfAPausedHolder(t *testing.T) {
-	nightly(t, "it waits for real time")
+	skipIfShort(t, "it waits for real time")
 	onEachBackend(t, func(t *testing.T, b *backend) {
 		name := freshName(t)
 		var resource fence.Memory

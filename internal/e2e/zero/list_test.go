@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/internal/basictest"
 )
 
-// The steps that all tests share.
+// Short names for the helpers of all tests.
 var noError = basictest.NoError
 
 var update = flag.Bool("update", false, "write table_test.go")

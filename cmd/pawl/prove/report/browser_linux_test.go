@@ -19,7 +19,7 @@ import (
 // dom returns a page after Chromium has run its script.
 func dom(t *testing.T, page, fragment string) string {
 	t.Helper()
-	nightly(t, "it needs a browser")
+	skipIfShort(t, "it needs a browser")
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("%v: on Debian, apt-get install --no-install-recommends chromium", err)

@@ -12,7 +12,7 @@ import (
 )
 
 // Helpers of all tests.
-var noError, nightly = basictest.NoError, basictest.Nightly
+var noError, skipIfShort = basictest.NoError, basictest.SkipIfShort
 
 // A plan describes a history for a test.
 type plan struct {

@@ -29,7 +29,7 @@ func newPage(s *story, d *choice, v *check.Verdict) *page {
 		p.violations += n
 	}
 	for i, x := range v.Violations {
-		if p.gravity(x.Rule) < p.gravity(v.Violations[p.gravest].Rule) {
+		if p.ruleIndex(x.Rule) < p.ruleIndex(v.Violations[p.gravest].Rule) {
 			p.gravest = i
 		}
 	}

@@ -23,13 +23,13 @@ type rule struct {
 // rulesOf returns all rules, the most important first.
 func rulesOf(s *story, v *check.Verdict) []rule {
 	n := &v.Numbers
-	_, calm, _ := s.Phase(history.Calm)
+	_, calmEnd, _ := s.Phase(history.Calm)
 	fences := s.count(func(c *claim) bool { return c.Got != 0 && c.Fence != 0 })
 	lost := s.count(func(c *claim) bool { return c.end == endLost })
 	released := s.count(func(c *claim) bool { return c.end == endReleased })
 	waited := s.count(func(c *claim) bool { return c.Got != 0 && c.How != history.Try })
 	together := s.count(func(c *claim) bool { return c.Group != 0 && c.Group == c.ID })
-	early := s.count(func(c *claim) bool { return c.Asked < calm })
+	early := s.count(func(c *claim) bool { return c.Asked < calmEnd })
 	var unfenced, unordered string
 	if !s.Run.Fenced {
 		unfenced = "this lock has no fences"
@@ -53,7 +53,7 @@ func rulesOf(s *story, v *check.Verdict) []rule {
 		{check.PlainLostInCalm, "an update of %s was lost without a fault", len(s.Writes), "write", "",
 			"The register that checks no fences lost updates only where a fault explains it."},
 		{check.LossNotSeen, "a holder of %s did not see its loss", lost, "lost lease", "",
-			"A holder saw that its lease was over within a second of the next grant, if its process ran."},
+			"Within a second of the next grant the earlier holder saw that its lease was over, if its process ran."},
 		{check.ReleaseLied, "a release of %s was wrong", released, "release", "",
 			"If a release returned OK, the lease was held until then."},
 		{check.Order, "the order on %s was wrong", n.QueuePairs, "pair of claims", unordered,
@@ -93,14 +93,15 @@ func (p *page) result(r rule) string {
 	return resultHolds
 }
 
-// gravity returns the index of a rule. The most important rule has the index 0.
-func (p *page) gravity(key string) int {
+// ruleIndex returns the index of a rule. The most important rule has the index 0. A test
+// checks that rulesOf has a rule for each key of the checker.
+func (p *page) ruleIndex(key string) int {
 	return slices.IndexFunc(p.rules, func(r rule) bool { return r.key == key })
 }
 
 // headline returns the headline of a violation: "two holders of “m2” at 3 min 12.4 s".
 func (p *page) headline(x *check.Violation) string {
-	return strings.ReplaceAll(p.rules[p.gravity(x.Rule)].broken, "%s", quoted(x.Name)) + " at " + moment(x.From, 1)
+	return strings.ReplaceAll(p.rules[p.ruleIndex(x.Rule)].broken, "%s", quoted(x.Name)) + " at " + moment(x.From, 1)
 }
 
 // rulesTable lists the rules with their results, the broken ones first.
