@@ -26,7 +26,7 @@ func Damaged(tb TB, one, two driver.Driver, hint string, damage func(name string
 		_, acquired := d.Acquire(ctx, Mutex("b"))
 		_, inspected := d.Inspect(ctx, "b")
 		for _, err := range []error{acquired, inspected} {
-			if e := Explained(tb, err, true, hint); e.Name != "b" {
+			if e := WantDriverError(tb, err, true, hint); e.Name != "b" {
 				tb.Errorf("%v; want an error about b", err)
 			}
 		}

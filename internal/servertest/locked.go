@@ -32,7 +32,7 @@ func LockedRows(tb TB, d driver.Driver, locked int, hint string, lock func(name 
 		switch name := leases[i].Name; {
 		case i >= locked && answer != nil:
 			tb.Errorf("%s: %v; want a renewal", name, answer)
-		case i < locked && Explained(tb, answer, false, hint).Name != name:
+		case i < locked && WantDriverError(tb, answer, false, hint).Name != name:
 			tb.Errorf("%s: %v; want the name in the error", name, answer)
 		}
 	}
