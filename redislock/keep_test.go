@@ -104,7 +104,7 @@ func TestAnyRetentionIsStoredAsAWholeNumber(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	d := openDriver(t, "redis://"+server.Addr+"?retention=90.000004s")
-	for what, ttl := range map[string]time.Duration{"by the TTL": 168*time.Hour + 3*time.Microsecond, "by the retention": time.Second} {
+	for what, ttl := range map[string]time.Duration{"by the TTL": 168*time.Hour + 3*time.Microsecond, "by the retention": 30 * time.Second} {
 		c, waiter := mutex(what), queued(what)
 		c.TTL = ttl
 		gets(t, d, c)
