@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,7 +34,13 @@ var patientOptions = &pawl.Options{RequestTimeout: time.Minute}
 // shortTimeoutsVariable makes the command under test give up as early as a user's does.
 const shortTimeoutsVariable = "PAWL_TEST_BRIEF"
 
-// The command under test is this test binary, so the race detector checks it, too.
+// commandsVariable names a folder with this test binary, built without the race detector
+// and named pawl. Then the tests run the command from there.
+const commandsVariable = "PAWL_TEST_COMMANDS"
+
+// The command under test is this test binary, so the race detector checks it, too. But
+// with the race detector a short command takes three times as long, mostly to start. So
+// make test sets commandsVariable, and make test-all does not.
 func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f != nil {
 		must(f.Value.Set("8")) // the tests mostly wait; a flag on the command line overrides this
@@ -63,6 +70,9 @@ func (m testsWithDefaultSignals) Run() int {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
+	}
+	if folder := os.Getenv(commandsVariable); folder != "" {
+		must(os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH")))
 	}
 	return m.TestingM.Run()
 }
