@@ -59,12 +59,17 @@ servers:
 .PHONY: built
 built: needs servers ## build what the tests need, before they run: the servers, and all dependencies
 	@$(PLAIN) go build -o bin/testrun ./internal/testrun
-	@$(PLAIN) go test -c -o bin/command/pawl ./cmd/pawl
 	@$(AS_TESTED) go build $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
+
+# The tests of the command start it a thousand times. make test lets them start this binary without the race detector,
+# because that needs a third of the time.
+.PHONY: bin/command/pawl
+bin/command/pawl:
+	@$(PLAIN) go test -c -vet=off -o $@ ./cmd/pawl
 
 # With -j2, one of them downloads while another compiles.
 .PHONY: ready
-ready: built bin/golangci-lint bin/vale ## build what lint and test need
+ready: built bin/command/pawl bin/golangci-lint bin/vale ## build what lint and test need
 
 # Programs that only make test-all runs: FerretDB, the server and clients of S3, Prometheus, the API server of Kubernetes,
 # and what drives Chromium. No test runs the benchmarks beside peers, so they are only compiled.
@@ -80,11 +85,11 @@ built-all: built
 # another clone has compiled.
 TEST = CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 bin/testrun -keep bin -vet=off -trimpath -shuffle=on -timeout=25m -count=$(COUNT)
 
-# Most tests with a server wait rather than work, so more packages than processors run side by side. The tests of the
-# command start it a thousand times; here that is a binary without the race detector, which starts in a third of the time.
+# Most tests with a server wait rather than work, so more packages than processors run side by side.
+COMMAND_IS_TESTED := $(filter work ./... ./cmd/... ./cmd/pawl ./cmd/pawl/... $(MODULE)/cmd/pawl,$(PKG))
 .PHONY: test
-test: built ## run the tests of each change, with the race detector; what cannot be tested fails
-	@PAWL_TEST_COMMANDS='$(CURDIR)/bin/command' $(TEST) -short -p $$(($(PROCESSORS) + 1)) -- $$(go list $(PKG))
+test: built $(if $(COMMAND_IS_TESTED),bin/command/pawl) ## run the tests of each change, with the race detector; what cannot be tested fails
+	@$(if $(COMMAND_IS_TESTED),PAWL_TEST_COMMANDS='$(CURDIR)/bin/command') $(TEST) -short -p $$(($(PROCESSORS) + 1)) -- $$(go list $(PKG))
 
 # These keep all processors busy by themselves, with whole clusters or dozens of servers. Beside others that do so, their
 # members take each other for dead.

@@ -155,11 +155,14 @@ func TestLockOfAGroupEndsWithItsCtxThoughTheBackendHangs(t *testing.T) {
 func TestLockOfAGroupDoesNotWaitForABackendThatLostItsLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, silent := w.client(&pawl.Options{TTL: time.Second})
-		b, slow := (&world{t: t, memory: memlock.NewMemory(nil)}).client(nil)
+		other := &world{t: t, memory: memlock.NewMemory(nil)}
+		b, slow := other.client(nil)
 		silent.setStuck(func(op string, _ int) bool { return op != "acquire" })
 		slow.setLatency(2 * time.Second)
 		took, err := timed(func() error { return errOf(pawl.All(a.Mutex("a"), b.Mutex("b")).TryLock(background)) })
 		isError(t, err, pawl.ErrLost)
 		wantEqual(t, "the time until TryLock returned", took, 2*time.Second)
+		time.Sleep(10 * time.Second)
+		other.wantFree("b")
 	})
 }

@@ -49,7 +49,7 @@ func TestAnUnsuitableCollectionIsRefused(t *testing.T) {
 			}
 		}
 		err := openError(t, m.url(db))
-		if e := explained(t, err, true, ""); e.Hint == "" || !strings.Contains(err.Error(), want) {
+		if e := wantDriverError(t, err, true, ""); e.Hint == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 		finds(t, d, "error", want)
@@ -66,7 +66,7 @@ func TestErrorsNameAValidator(t *testing.T) {
 	m, _, d := startReplicaSet(t)
 	m.addPlans(&plan{command: "findAndModify", replace: refusal(validationFailed, "DocumentValidationFailure")})
 	_, err := d.Acquire(within(t, 20*time.Second), mutex("job"))
-	explained(t, err, true, "validator")
+	wantDriverError(t, err, true, "validator")
 }
 
 // If a server is too old, or has no majority reads, the error has the reason.
@@ -75,17 +75,17 @@ func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	m, db, d := startReplicaSet(t)
 	unknown := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 59}, {Key: "codeName", Value: "CommandNotFound"}, {Key: "errmsg", Value: "no such command: 'hello'"}}
 	m.addPlans(&plan{command: "hello", replace: unknown, matches: func(c bson.D) bool { return field(c, "$db") == db }})
-	explained(t, openError(t, m.url(db)), true, "4.4.2")
+	wantDriverError(t, openError(t, m.url(db)), true, "4.4.2")
 	none := bson.D{{Key: "storageEngine", Value: bson.D{{Key: "supportsCommittedReads", Value: false}}}, {Key: "ok", Value: 1.0}}
 	m.addPlans(&plan{command: "serverStatus", replace: none})
 	finds(t, d, "error read concern")
 	m.addPlans(&plan{command: "find", replace: refusal(noMajorityReads, "ReadConcernMajorityNotEnabled")})
 	_, err := d.Inspect(within(t, 20*time.Second), "job")
-	explained(t, err, true, majorityHint)
+	wantDriverError(t, err, true, majorityHint)
 	for range 20 { // the client may repeat "hello" several times
 		for _, command := range []string{"hello", "isMaster", "ismaster"} {
 			m.addPlans(&plan{command: command, append: bson.D{{Key: "maxWireVersion", Value: int32(8)}}})
 		}
 	}
-	explained(t, openError(t, m.url(db)), true, "4.4.2")
+	wantDriverError(t, openError(t, m.url(db)), true, "4.4.2")
 }

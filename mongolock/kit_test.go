@@ -31,14 +31,14 @@ type testServer struct {
 }
 
 var (
-	isRefused   = servertest.Waits
-	within      = servertest.Within
-	noError     = basictest.NoError
-	skipIfShort = basictest.SkipIfShort
-	mutex       = servertest.Mutex
-	lease       = servertest.Lease
-	explained   = servertest.WantDriverError
-	finds       = servertest.Finds
+	isRefused       = servertest.Waits
+	within          = servertest.Within
+	noError         = basictest.NoError
+	skipIfShort     = basictest.SkipIfShort
+	mutex           = servertest.Mutex
+	lease           = servertest.Lease
+	wantDriverError = servertest.WantDriverError
+	finds           = servertest.Finds
 )
 
 // realURL returns the URL of the real server, or "".

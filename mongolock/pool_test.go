@@ -75,7 +75,7 @@ func TestAPoolThatIsUsedUpHasAHint(t *testing.T) {
 	expired, cancel := context.WithDeadline(ctx, time.Now())
 	defer cancel()
 	err = s.driverError(expired, topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded})
-	if explained(t, err, false, "maxPoolSize"); !errors.Is(err, context.DeadlineExceeded) {
+	if wantDriverError(t, err, false, "maxPoolSize"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want context.DeadlineExceeded", err)
 	}
 }

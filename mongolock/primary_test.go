@@ -105,7 +105,7 @@ func TestAWriteWithoutAMajorityGrantsNothing(t *testing.T) {
 	c := mutex("job")
 	m.addPlans(&plan{command: "findAndModify", append: concernError(majorityTimeout, "WriteConcernTimeout")})
 	_, err := d.Acquire(within(t, 10*time.Second), c)
-	explained(t, err, false, "")
+	wantDriverError(t, err, false, "")
 	m.takeCommands()
 	g := gets(t, d, c)
 	if n := len(m.takeCommands("findAndModify")); n != 1 {
@@ -171,7 +171,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	for _, command := range []string{"find", "findAndModify"} {
 		m.addPlans(&plan{command: command, replace: refusal(unauthorized, "Unauthorized"), matches: func(c bson.D) bool { return c[0].Value == "pawl" }})
 		_, err := d.Acquire(within(t, 10*time.Second), mutex("job"))
-		if e := explained(t, err, true, "the user may not do this"); e.Name != "job" {
+		if e := wantDriverError(t, err, true, "the user may not do this"); e.Name != "job" {
 			t.Errorf("%s: %v; want the name in the error", command, err)
 		}
 	}

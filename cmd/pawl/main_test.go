@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -73,6 +75,9 @@ func (m testsWithDefaultSignals) Run() int {
 	}
 	if folder := os.Getenv(commandsVariable); folder != "" {
 		must(os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH")))
+		if found, err := exec.LookPath("pawl"); err != nil || filepath.Dir(found) != filepath.Clean(folder) {
+			panic(fmt.Sprintf("%s=%s: found %q, %v; want pawl in this folder", commandsVariable, folder, found, err))
+		}
 	}
 	return m.TestingM.Run()
 }

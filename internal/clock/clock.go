@@ -41,7 +41,7 @@ type Clock struct {
 const driftTolerance = time.Millisecond
 
 // New makes a clock that counts from now. It reads the clocks in the opposite order of
-// measureSleep: a pause between two readings counts as sleep, and never hides it.
+// measureSleep, so that a pause between two readings counts as sleep.
 func New() *Clock {
 	boot := sinceBoot()
 	return &Clock{base: time.Now(), baseSinceBoot: boot}

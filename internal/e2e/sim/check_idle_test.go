@@ -58,7 +58,7 @@ func (h *history) checkWait(c *call) {
 			until = to
 		}
 		began := o.began
-		if o.granted && h.w.plan.quiet() { // it may have waited as long as c
+		if o.granted && o.verb != "all" && h.w.plan.quiet() { // it may have waited as long as c
 			began = max(began, o.believedFrom-bound)
 		}
 		held = append(held, [2]moment{began, until})
